@@ -103,13 +103,13 @@ def check_is_new(path: Path) -> None:
         ExportError: If it is.
     """
     try:
-        is_there = path.exists() or path.is_symlink()
+        path_exists = path.exists() or path.is_symlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ExportWishError(
             f"an export must go to a place that can be; got a problem with its path: {why}."
         ) from error
-    if is_there:
+    if path_exists:
         raise ExportWishError(
             f"an export must go to a new place; {path} is there already. Choose another or remove it."
         )

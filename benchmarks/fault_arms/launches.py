@@ -25,7 +25,7 @@ def _refused(bench: Bench, *, database: str, backend: str) -> Outcome:
     study = bench.begun(database, backend, _TRIALS[backend], brake=str(brake))
     brake.touch()
     seconds = seconds_to_end(study.launch())
-    wrong = not_refused(study, "must not be run by another launch")
+    wrong = not_refused(study, "is run by ")
     brake.unlink()
     finish(study, study.launches.pop(0))
     return met(study, [seconds], wrong)
@@ -70,7 +70,7 @@ def _together(bench: Bench, *, database: str) -> Outcome:
     wrong = [f"{len(running)} of {len(launches)} launches run"] if len(running) != 1 else []
     for number in range(len(launches)):
         if number not in running:
-            wrong += not_refused(study, "must not be run by another launch", launch=number)
+            wrong += not_refused(study, "is run by ", launch=number)
     study.launches = [launches[number] for number in running]
     for number in running:
         launches[number].wait()

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from studies.errors import QueryError, said_line
-from studies.ledger.database import explained
+from studies.ledger.database import storage_error
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS
@@ -110,7 +110,7 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
             return _ask_sqlite(engine, sql, limits)
         return _ask_postgres(engine, sql, limits, has_rows=word in _ROWS_OF_POSTGRES)
     except DBAPIError as error:
-        raise explained(error, address) from error
+        raise storage_error(error, address) from error
     finally:
         engine.dispose()
 

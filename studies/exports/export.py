@@ -17,7 +17,7 @@ from studies.exports.retrain import retrain
 from studies.exports.source import ExportSource
 from studies.inputs import check_inputs
 from studies.launch.study_creation import check_table
-from studies.ledger.files import is_own_file, is_there
+from studies.ledger.files import is_own_file, path_exists
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import is_whole
@@ -178,7 +178,7 @@ def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapsh
     if not files:
         raise StudiesError(f"{name} must have its trained weights; none are recorded. Use --retrain to train it anew.")
     path = Path(files[-1].path)
-    is_foreign = is_there(path) and not is_own_file(study, path)
+    is_foreign = path_exists(path) and not is_own_file(study, path)
     if is_foreign or not is_whole(files[-1]):
         what = "lies outside the study's folder" if is_foreign else "is missing or damaged"
         raise StudiesError(f"{name} must have its trained weights; {path} {what}. Use --retrain to train it anew.")

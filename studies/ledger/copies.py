@@ -1,7 +1,7 @@
-"""Takes whole studies from one database into another, of whatever kind the two are.
+"""Copies of whole studies from one database to another, of any kind.
 
-Keys are given anew, everything else stays as it is; who runs a study is not copied. Both functions
-work inside transactions of the caller: what is copied is one consistent state, also while a launch writes.
+Keys are new, everything else is equal; holds are not copied. Both functions work inside transactions of the caller, so
+a copy is one consistent state even while a launch writes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, bindparam, insert, select
 from studies.ledger import reads
 from studies.ledger.database import home_of
 from studies.ledger.files import written_folder
-from studies.ledger.rows import sound
+from studies.ledger.rows import checked_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records import StudyRecord
 
@@ -27,12 +27,12 @@ _OF_TRIALS = (ATTEMPTS, READINGS, EXAMPLES, ARTEFACTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What became of a study that was to be copied.
+    """Result of copying a study.
 
     Attributes:
-        study: As it was.
-        name: That it has now.
-        is_new: False if the very study was there already, under whatever name; it was left as it is.
+        study: Study in the source.
+        name: Name of the study in the target.
+        is_new: Whether it was copied; False if the same study was there already, which is left unchanged.
     """
 
     study: StudyRecord
@@ -44,9 +44,9 @@ def copy_studies(source: Connection, target: Connection, studies: Sequence[Study
     """Copy studies, oldest first.
 
     Args:
-        source: Holds them.
-        target: Has tables of the same version.
-        studies: With the studies that confirmations among them confirm.
+        source: Connection to the source.
+        target: Connection to a target with tables of the same version.
+        studies: Studies, together with the parents of confirmations among them.
     """
     home = home_of(target)
     there = {study.name: study for study in reads.studies(target)}
@@ -68,39 +68,39 @@ def copy_studies(source: Connection, target: Connection, studies: Sequence[Study
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number where it is taken."""
+    """Return the name, with a number appended if it is taken."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(free for free in names if free not in taken)
 
 
 def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
-    """Copy one study; its key in the target."""
+    """Copy one study and return its key in the target."""
     of_study = {"study_id": study_id}
-    row = sound(source.execute(_STUDY, of_study).one(), STUDIES)._asdict()
+    row = checked_row(source.execute(_STUDY, of_study).one(), STUDIES)._asdict()
     row |= {**changes, "holder": None, "held_until": None}
     row["specification"] = with_name(row["specification"], row["name"])
     del row["id"]
     key = int(target.execute(insert(STUDIES).returning(STUDIES.c.id), row).scalar_one())
     for table in _OF_STUDY:
         rows = source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study)
-        _insert(target, table, ({**sound(row, table)._asdict(), "study_id": key} for row in rows))
+        _insert(target, table, ({**checked_row(row, table)._asdict(), "study_id": key} for row in rows))
     old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
     new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
     for table in _OF_TRIALS:
         of_trials = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id)
         in_order = of_trials.order_by(table.c.id) if "id" in table.c else of_trials
         rows = source.execute(in_order.where(TRIALS.c.study_id == bindparam("study_id")), of_study)
-        _insert(target, table, ({**sound(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
+        _insert(target, table, ({**checked_row(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
     return key
 
 
 def with_name(specification: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The study file of a study that is called otherwise."""
+    """Return a study file under another name."""
     return {**specification, "name": name} if "name" in specification else dict(specification)
 
 
 def _insert(target: Connection, table: Table, rows: Iterator[dict[str, Any]]) -> None:
-    """Insert rows, some at a time, with keys of their own where the table gives them."""
+    """Insert rows in batches, with new keys where the table generates them."""
     new = ({name: value for name, value in row.items() if name != "id"} for row in rows)
     while batch := list(islice(new, _ROWS_AT_ONCE)):
         target.execute(insert(table), batch)

@@ -1,7 +1,7 @@
-"""Transactions: all or nothing, tried again when a server's connection drops, explained when they fail.
+"""Transactions: atomic, retried when a server's connection drops, with storage_error errors.
 
-Whoever only looks does not wait for long: it is told what is wrong and may try again. A keeper has a fleet behind it,
-which would end with it, so it waits for a database that is locked or away, and says so.
+Readers do not wait for long: they receive an error and may try again. A keeper would end its fleet with it, so it waits
+for a locked or unreachable database, and reports the wait.
 """
 
 import sqlite3
@@ -25,12 +25,12 @@ _NAP_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a keeper brings to a database that cannot be used for a while.
+    """Patience of a keeper with a database that is unavailable for a while.
 
     Attributes:
-        seconds: A try that fails after so long is the last.
-        tell: Told what is waited for, at every try that fails; and the empty text when the waiting is over.
-        is_over: Whether nobody wants to wait any longer.
+        seconds: Seconds after which a failed try is the last.
+        tell: Function that receives the reason of the wait at every failed try, and an empty text at its end.
+        is_over: Function that returns whether to give up.
     """
 
     seconds: float
@@ -38,14 +38,14 @@ class Patience:
     is_over: Callable[[], bool] = lambda: False
 
     def pauses(self) -> Iterator[None]:
-        """Waits a moment at every turn, and ends when it is time to give up."""
+        """Pause at every iteration, until it is time to give up."""
         until, pause = time.monotonic() + self.seconds, _FIRST_PAUSE_SECONDS
         while time.monotonic() < until and self._nap(pause):
             yield
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _nap(self, seconds: float) -> bool:
-        """Wait; False if it was given up."""
+        """Wait; return False if the wait was given up."""
         until = time.monotonic() + seconds
         while not self.is_over():
             if (left := until - time.monotonic()) <= 0:
@@ -61,7 +61,7 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 def is_dropped(error: DBAPIError) -> bool:
-    """Whether the connection to a server was lost or refused, so that trying again may help."""
+    """Return whether a server's connection was lost or refused, so that a retry may help."""
     if error.connection_invalidated:
         return True
     if isinstance(error.orig, sqlite3.Error) or not isinstance(error, OperationalError):
@@ -71,19 +71,19 @@ def is_dropped(error: DBAPIError) -> bool:
 
 
 def is_locked(error: DBAPIError) -> bool:
-    """Whether somebody else holds what is needed, and may let go of it."""
+    """Return whether another process holds a lock that it may release."""
     if isinstance(error.orig, sqlite3.Error):
         return "locked" in str(error.orig)
     return getattr(error.orig, "sqlstate", None) == _LOCK_NOT_AVAILABLE
 
 
-def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
-    """The error to raise in place of a driver's."""
+def storage_error(error: DBAPIError, address: StorageAddress) -> StorageError:
+    """Return the error to raise in place of a driver's."""
     message = said_line(error.orig, type(error.orig).__name__)
     if isinstance(error, IntegrityError):
         return StorageError(f"{address.shown} refuses the record ({message}). Nothing was written.")
     if address.file is not None:
-        return _explained_sqlite(message, address)
+        return _sqlite_error(message, address)
     if is_locked(error):
         return StorageError(f"{address.shown} is locked by another process. Stop that process, or try again.")
     if is_dropped(error):
@@ -91,10 +91,10 @@ def explained(error: DBAPIError, address: StorageAddress) -> StorageError:
     return StorageError(f"{address.shown} cannot be used: {message}.")
 
 
-def _explained_sqlite(message: str, address: StorageAddress) -> StorageError:
-    """The same for a file."""
+def _sqlite_error(message: str, address: StorageAddress) -> StorageError:
+    """Return the same for an SQLite file."""
     file = address.file
-    said = {
+    messages = {
         "locked": "is locked by another process. Stop that process, or try again.",
         "not a database": f"must be an SQLite database; {file} is another kind of file. Choose another name.",
         "malformed": f"is damaged ({message}). Restore {file} from a copy.",
@@ -102,8 +102,8 @@ def _explained_sqlite(message: str, address: StorageAddress) -> StorageError:
         "read-only": f"must be writable; {file} or its folder is read-only. Choose another storage.",
         "unable to open": f"cannot be opened; {file} or its folder is not accessible. Choose another storage.",
     }
-    found = next((text for sign, text in said.items() if sign in message), f"cannot be used: {message}.")
-    return StorageError(f"{address.shown} {found}")
+    explanation = next((text for sign, text in messages.items() if sign in message), f"cannot be used: {message}.")
+    return StorageError(f"{address.shown} {explanation}")
 
 
 _LOCKS = Path("/proc/locks")
@@ -117,26 +117,26 @@ _SESSIONS = text(
 
 
 def holders(engine: Engine, address: StorageAddress) -> str:
-    """A phrase that names them, such as ``process 4711 (sqlite3)``; empty if nobody can be named."""
+    """Return a phrase with the processes that hold a lock, such as ``process 4711 (sqlite3)``; empty if unknown."""
     if address.file is not None:
-        return _who_locks(address.file)
+        return _locking_processes(address.file)
     with suppress(SQLAlchemyError), engine.connect() as connection:
         return _sessions(connection)
     return ""
 
 
 def _sessions(connection: Connection) -> str:
-    """Sessions of PostgreSQL that hold rows of the studies."""
-    found = []
+    """Return the PostgreSQL sessions that hold rows of the studies."""
+    sessions = []
     for row in connection.execute(_SESSIONS):
         name, where = row.application_name or "a program", row.host or "this machine"
         age = "" if row.seconds is None else f", {row.state} since {max(0, round(row.seconds))} s"
-        found.append(f"{name} on {where} (session {row.pid}{age})")
-    return ", ".join(found)
+        sessions.append(f"{name} on {where} (session {row.pid}{age})")
+    return ", ".join(sessions)
 
 
-def _who_locks(file: Path) -> str:
-    """Processes of this machine that have locked an SQLite database or the index of its log; Linux tells."""
+def _locking_processes(file: Path) -> str:
+    """Return the processes of this machine with a lock on an SQLite database or its log index, from Linux."""
     inodes, pids = set(), []
     for path in (file, file.with_name(f"{file.name}-shm")):
         with suppress(OSError):
@@ -166,24 +166,25 @@ _ADDRESS = "deltaspace_address"
 
 
 def home_of(connection: Connection) -> Path | None:
-    """The folder of the database file; None of a server."""
+    """Return the folder of the database file; None for a server."""
     return address_of(connection).home
 
 
 def address_of(connection: Connection) -> StorageAddress:
-    """Where a connection of a `Database` leads."""
-    found: StorageAddress = connection.get_execution_options()[_ADDRESS]
-    return found
+    """Return the address of a `Database`'s connection."""
+    address: StorageAddress = connection.get_execution_options()[_ADDRESS]
+    return address
 
 
 class Database:
-    """A database that is open."""
+    """Open database."""
 
     def __init__(self, engine: Engine, address: StorageAddress, patience: Patience | None = None) -> None:
-        """Take an engine over.
+        """Use an engine.
 
         Args:
-            patience: For a database that is locked or away; None tries again only when a connection dropped.
+            address: Address of the storage.
+            patience: Patience with a locked or unreachable database; None to retry dropped connections alone.
         """
         self.address = address
         self._patience = patience
@@ -198,7 +199,7 @@ class Database:
 
     @contextmanager
     def once(self, *, writes: bool) -> Iterator[Connection]:
-        """A transaction that is not tried again.
+        """Run a transaction without retries.
 
         Raises:
             StorageError: In place of every error of the driver.
@@ -207,12 +208,12 @@ class Database:
             with (self._writer if writes else self._reader).begin() as connection:
                 yield connection
         except DBAPIError as error:
-            raise explained(error, self.address) from error
+            raise storage_error(error, self.address) from error
         except UnicodeDecodeError as error:
             raise DamagedError.of("UTF-8", error) from error
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """The result of ``work`` on one consistent state of the database.
+        """Return the result of ``work`` on one consistent state of the database.
 
         Raises:
             StorageError: If the database cannot be read.
@@ -220,25 +221,25 @@ class Database:
         return self._try(self._reader, lambda connection, _: work(connection))
 
     def look(self, work: Callable[[Connection], T]) -> T:
-        """The first look at it: as `read`, and not tried again without patience."""
+        """Return the result of the first read, which is not retried without patience."""
         if self._patience is not None:
             return self.read(work)
         with self.once(writes=False) as connection:
             return work(connection)
 
     def write(self, work: Callable[[Connection, T | None], T]) -> T:
-        """The result of ``work``, committed.
+        """Return the result of ``work`` after its commit.
 
-        When the connection drops while a commit is on its way, nobody can tell whether it arrived. ``work`` then runs
-        again and is handed the result of the run in doubt (else None), so that it recognises its own writes.
+        If the connection drops during a commit, its outcome is unknown. ``work`` then runs again and receives the
+        result of that run (else None), so that it recognizes its own writes.
 
         Raises:
-            StorageError: If the database cannot be written, also after trying again.
+            StorageError: If the database cannot be written after all retries.
         """
         return self._try(self._writer, work)
 
     def _try(self, engine: Engine, work: Callable[[Connection, T | None], T]) -> T:
-        """Run a transaction; again after a pause when the connection dropped, or while there is patience."""
+        """Run a transaction, with retries when the connection dropped or while there is patience."""
         in_doubt: T | None = None
         pauses, has_waited = self._pauses(), False
         while True:
@@ -247,8 +248,8 @@ class Database:
                 with engine.begin() as connection:
                     done.append(work(connection, in_doubt))
             except DBAPIError as error:
-                if not self._may_pass(error) or next(pauses, _GIVEN_UP) is _GIVEN_UP:
-                    raise explained(error, self.address) from error
+                if not self._is_retryable(error) or next(pauses, _GIVEN_UP) is _GIVEN_UP:
+                    raise storage_error(error, self.address) from error
                 in_doubt, has_waited = done[0] if done else in_doubt, True
             except UnicodeDecodeError as error:
                 raise DamagedError.of("UTF-8", error) from error
@@ -257,8 +258,8 @@ class Database:
                     self._patience.tell("")
                 return done[0]
 
-    def _may_pass(self, error: DBAPIError) -> bool:
-        """Whether trying again may help; says what is waited for."""
+    def _is_retryable(self, error: DBAPIError) -> bool:
+        """Return whether a retry may help, and report the wait."""
         if self._patience is None:
             return is_dropped(error)
         if not (is_dropped(error) or is_locked(error)):
@@ -270,7 +271,7 @@ class Database:
         return True
 
     def _pauses(self) -> Iterator[None]:
-        """Waits at every turn, and ends when it is time to give up."""
+        """Pause at every iteration, until it is time to give up."""
         if self._patience is not None:
             yield from self._patience.pauses()
             return
@@ -280,7 +281,7 @@ class Database:
 
 
 def superuser(link: Connection) -> str | None:
-    """Name of the role, if it may do anything on the server; None of an ordinary one, or of a file."""
+    """Return the name of the role if it is a superuser of the server; None otherwise."""
     if link.dialect.name != "postgresql":
         return None
     role = text("SELECT rolname FROM pg_roles WHERE rolname = current_user AND rolsuper")

@@ -1,9 +1,8 @@
-"""Opens the database of a URL: the settings under which SQLite and PostgreSQL keep what was committed.
+"""Engines: SQLite and PostgreSQL with settings under which committed data lasts.
 
-SQLite: write-ahead log, gathered into the file when a ledger that may write closes, ``synchronous=FULL``, foreign keys,
-and ``BEGIN IMMEDIATE`` for transactions that write, so that two writers queue up at the start instead of failing in the
-middle. PostgreSQL: connections are tested before use,
-times are UTC, and neither a lock nor a silent network can hang a study for ever.
+SQLite: write-ahead log, merged into the file when a writing ledger closes, ``synchronous=FULL``, foreign keys. Writing
+transactions begin with ``BEGIN IMMEDIATE``, so that two writers queue at the start instead of failing in the middle.
+PostgreSQL: connections are tested before use, times are UTC, and neither a lock nor a silent network hangs a study.
 """
 
 import json
@@ -41,12 +40,12 @@ _EXAMPLES = "sqlite:///deltaspace.db or postgresql://user@host/database"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAddress:
-    """A storage URL that was understood.
+    """Parsed storage URL.
 
     Attributes:
-        url: For SQLAlchemy, with the driver named.
-        shown: The URL as the user wrote it, without its password.
-        file: The database file, absolute; None for a server.
+        url: URL for SQLAlchemy, with its driver.
+        shown: URL as written by the user, without its password.
+        file: Absolute path of the database file; None for a server.
     """
 
     url: URL
@@ -55,7 +54,7 @@ class StorageAddress:
 
     @property
     def home(self) -> Path | None:
-        """The folder of the database file; None for a server."""
+        """Folder of the database file; None for a server."""
         return None if self.file is None else self.file.parent
 
     @classmethod
@@ -75,7 +74,7 @@ class StorageAddress:
         try:
             url = make_url(text)
         except (ArgumentError, ValueError):
-            # The text is not shown: it may hold a password.
+            # the text may contain a password
             raise StorageUrlError(
                 f"a storage must be a URL such as {_EXAMPLES}, or a database file that exists; got something else."
             ) from None
@@ -93,13 +92,13 @@ class StorageAddress:
 
 
 def _without_secrets(url: URL) -> str:
-    """The URL without a password, wherever it stands."""
+    """Return the URL without passwords."""
     hidden = dict.fromkeys((key for key in url.query if "passw" in key.lower()), _HIDDEN)
     return url.update_query_dict(hidden).render_as_string(hide_password=True).replace(quote_plus(_HIDDEN), _HIDDEN)
 
 
 def _file_of(url: URL, shown: str) -> Path:
-    """The absolute path of an SQLite database."""
+    """Return the absolute path of an SQLite database."""
     if url.query or url.host:
         raise StorageUrlError(
             f"an SQLite URL holds a path and nothing else; got {shown}. "
@@ -111,7 +110,7 @@ def _file_of(url: URL, shown: str) -> Path:
 
 
 WRITES = "deltaspace_writes"
-"""Execution option of connections that begin their transactions with the intent to write."""
+"""Execution option of connections whose transactions write."""
 
 BUSY_TIMEOUT_SECONDS = 5.0
 _LOCK_RETRY_SECONDS = 0.02
@@ -121,7 +120,7 @@ _SERVER_READ_ONLY = "-c default_transaction_read_only=on"
 
 
 class Access(StrEnum):
-    """What is allowed: to create the database, to write an existing one, or only to read it."""
+    """Permitted access: creating the database, writing an existing one, or reading it."""
 
     CREATE = "rwc"
     WRITE = "rw"
@@ -129,7 +128,7 @@ class Access(StrEnum):
 
 
 def open_engine(address: StorageAddress, access: Access) -> Engine:
-    """The engine of a storage. Connects only when used.
+    """Return the engine of a storage, which connects when used.
 
     Raises:
         StorageError: If the file (unless it may be created), its folder, or the PostgreSQL driver is missing.
@@ -140,14 +139,14 @@ def open_engine(address: StorageAddress, access: Access) -> Engine:
 
 
 def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
-    """An engine over one file."""
+    """Return an engine for a file."""
     file = address.file
     if file is None or not file.parent.is_dir():
         raise StorageUrlError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
     if access is not Access.CREATE and not file.exists():
         raise StorageUrlError(f"no database at {address.shown}; launch a study first.")
-    if is_pipe_or_device(file):  # SQLite would wait for ever
-        raise StorageUrlError(f"an SQLite storage must be a regular file; {address.shown} is none. Choose another.")
+    if is_pipe_or_device(file):  # SQLite would block
+        raise StorageUrlError(f"an SQLite storage must be a regular file; got {address.shown}. Choose another one.")
     same = _SameFile(address, file)
     engine = create_engine(
         address.url,
@@ -163,10 +162,10 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
 
 
 class _SameFile:
-    """The file of an engine: what its first connection has opened is what all others must find at its path.
+    """Identity of an engine's file: later connections must find the file of the first one at its path.
 
-    A file that was deleted stays open and takes what is written, which nobody would find again; one that was put in its
-    place is another's. Neither is opened, made anew, or written.
+    A deleted file stays open, and everything written to it would be lost; a file in its place belongs to someone else.
+    So neither is opened, created or written.
     """
 
     def __init__(self, address: StorageAddress, file: Path) -> None:
@@ -175,7 +174,7 @@ class _SameFile:
         self._identity: tuple[int, int] | None = None
 
     def connected(self, access: Access) -> sqlite3.Connection:
-        """A new connection.
+        """Return a new connection.
 
         Raises:
             StorageError: As `check`.
@@ -187,25 +186,25 @@ class _SameFile:
         return connection
 
     def check(self) -> None:
-        """See that the file is where it was.
+        """Raise an error if the file was deleted or replaced.
 
         Raises:
-            StorageError: If the path names another file than that of the first connection, or none.
+            StorageError: If the path leads to another file than that of the first connection, or to none.
         """
         now = _identity(self._file)
         if self._identity in (None, now):
             return
         happened = "deleted" if now is None else "replaced by another file"
         raise StorageError(
-            f"{self._address.shown} must stay where it is while it is used; it was {happened}. "
-            "Nothing more was written: put the file back and launch again."
+            f"{self._address.shown} was {happened} while in use. "
+            "Nothing more was written. Restore the file and launch again."
         )
 
 
 def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
-    """A connection in which the driver begins no transactions of its own."""
+    """Return a connection whose driver begins no transactions."""
     if access is Access.CREATE:
-        # SQLite itself lets nobody but the owner write a file that it makes, whatever the umask says
+        # SQLite creates files for their owner alone, whatever the umask is
         with suppress(OSError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     if access is not Access.READ:
@@ -221,10 +220,10 @@ def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
 
 
 def _prepared(file: Path, options: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """A connection with its settings; closed if it refuses them.
+    """Return a connection with its settings; close it if they fail.
 
     Raises:
-        DamagedError: If SQLite names something that is no text.
+        DamagedError: If SQLite returns a name that is not text.
     """
     connection = sqlite3.connect(
         f"{file.as_uri()}?{options}",
@@ -244,20 +243,20 @@ def _prepared(file: Path, options: str, prepare: Callable[[sqlite3.Connection], 
 
 
 def _prepare_reading(connection: sqlite3.Connection) -> None:
-    """Settings of a connection that reads; the last line fails if the file cannot be read."""
+    """Set up a reading connection; the last statement fails if the file is unreadable."""
     connection.execute("PRAGMA query_only = ON")
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def _prepare_writing(connection: sqlite3.Connection) -> None:
-    """Settings of a connection that writes."""
+    """Set up a writing connection."""
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
     _use_write_ahead_log(connection)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch the file to WAL. SQLite does not wait for a lock here, so this does."""
+    """Switch the file to WAL, waiting for locks, which SQLite does not do here."""
     deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
     while True:
         try:
@@ -271,10 +270,10 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _gather_log(connection: sqlite3.Connection) -> None:
-    """Bring what stands in the write-ahead log into the file, so that a copy of the file alone is whole.
+    """Merge the write-ahead log into the file, so that a copy of the file alone is complete.
 
-    SQLite does so when the last connection to a file closes; a dashboard that is open is one more. Where somebody reads
-    or writes for longer than the wait, the log stays: nothing is lost by that.
+    SQLite does so when the last connection closes, but an open dashboard is another one. If a reader or writer takes
+    longer than the timeout, the log stays, and nothing is lost.
     """
     with suppress(sqlite3.Error):
         connection.execute(f"PRAGMA busy_timeout = {_GATHER_TIMEOUT_MILLISECONDS}")
@@ -282,19 +281,19 @@ def _gather_log(connection: sqlite3.Connection) -> None:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """Which file a path names: its device and inode; None if there is none."""
+    """Return device and inode of a file; None if it is missing."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _begin_sqlite(connection: Connection, same: _SameFile) -> None:
-    """Begin a transaction; one that writes takes the lock at once.
+    """Begin a transaction; a writing one takes the lock at once.
 
     Raises:
-        StorageError: If the path names another file than the connection, or none.
+        StorageError: If the path leads to another file than the connection, or to none.
     """
     same.check()
     writes = connection.get_execution_options().get(WRITES, False)
@@ -302,7 +301,7 @@ def _begin_sqlite(connection: Connection, same: _SameFile) -> None:
 
 
 def _open_postgres(address: StorageAddress, access: Access) -> Engine:
-    """An engine over a server."""
+    """Return an engine for a server."""
     options = [str(address.url.query.get("options", "")), _SERVER_SETTINGS]
     if access is Access.READ:
         options.append(_SERVER_READ_ONLY)
@@ -326,18 +325,18 @@ def _open_postgres(address: StorageAddress, access: Access) -> Engine:
 
 
 def _to_json(value: object) -> str:
-    """Compact JSON; refuses NaN and infinity, which are no JSON."""
+    """Return compact JSON; NaN and infinity are refused."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def _from_json(text: str | bytes | float) -> object:
-    """What a JSON text of a database holds.
+    """Return the value of a JSON text of a database.
 
     Raises:
-        DamagedError: If it is none.
+        DamagedError: If the text is not JSON.
     """
     try:
-        found: object = read_json_text(text.decode() if isinstance(text, bytes) else str(text))
+        value: object = read_json_text(text.decode() if isinstance(text, bytes) else str(text))
     except ValueError as error:
         raise DamagedError.of("JSON", error) from error
-    return found
+    return value

@@ -1,8 +1,8 @@
-"""Where the files of a study lie, which of them are its own, and whether they are as they were recorded.
+"""Files of a study: their paths in the ledger, ownership, and integrity.
 
-The folder of a study is written relative to the database file where it lies below that file's folder, else absolutely;
-its files are written relative to it. A folder and a database that are moved together need nothing more. Paths in a
-ledger are not believed: it may be somebody else's.
+The folder of a study is stored relative to the database file if it is below that file's folder, else as an absolute
+path; its files are stored relative to it. So a folder and a database can be moved together. Paths in a ledger are not
+trusted, since its author may be anyone.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from studies.records import ArtefactRecord, StudyRecord
 
 
 def written_folder(folder: Path, home: Path | None) -> str:
-    """The folder of a study as the ledger has it.
+    """Return the folder of a study as the ledger stores it.
 
     Args:
-        folder: Absolute.
-        home: The folder of the database file; None of a server.
+        folder: Absolute path.
+        home: Folder of the database file; None for a server.
     """
     if home is not None and folder.is_relative_to(home.resolve()):
         return str(folder.relative_to(home.resolve()))
@@ -26,12 +26,12 @@ def written_folder(folder: Path, home: Path | None) -> str:
 
 
 def found_folder(written: str | None, name: str, home: Path | None) -> Path | None:
-    """Where the folder of a study lies; None while it has none.
+    """Return the folder of a study; None if it has none.
 
     Args:
-        written: As the ledger has it.
-        name: Of the study: a folder that is renamed with it is found before the ledger knows.
-        home: As of `written_folder`.
+        written: Path as the ledger stores it.
+        name: Name of the study; a folder renamed with it is found before the ledger is updated.
+        home: Folder of the database file; None for a server.
     """
     if written is None:
         return None
@@ -44,72 +44,72 @@ def found_folder(written: str | None, name: str, home: Path | None) -> Path | No
 
 
 def written_file(path: str, folder: Path | None) -> str:
-    """A file of a study as the ledger has it; one that lies elsewhere keeps its path."""
+    """Return a file of a study as the ledger stores it; one outside the folder keeps its path."""
     if folder is not None and Path(path).is_relative_to(folder):
         return str(Path(path).relative_to(folder))
     return path
 
 
 def found_file(written: str, folder: Path | None) -> str:
-    """Where a file of a study lies, if it is there."""
+    """Return the path of a stored file."""
     return written if folder is None else str(folder / written)
 
 
 MARKER = "study.json"
-"""Stands in the folder of a study and says whose it is."""
+"""File in a study's folder that identifies the study."""
 
 
 EARLIER_NAME = "earlier_name"
-"""Of the marker of a study that was renamed: it is valid before the ledger has the new name, and after."""
+"""Key in the marker of a renamed study, by which it is valid before and after the ledger has the new name."""
 
 
 def identity(study: StudyRecord) -> dict[str, str]:
-    """What the marker of a study's folder says."""
+    """Return the content of the marker of a study's folder."""
     return {"study": study.name, "created_at": study.created_at.isoformat()}
 
 
 def is_own_file(study: StudyRecord, path: str | Path) -> bool:
-    """Whether a path leads to ``trial-N/attempt-N/FILE`` in a folder that is marked as the study's.
+    """Return whether a path leads to ``trial-N/attempt-N/FILE`` in a folder that is marked as the study's.
 
-    Links are followed first, so what leaves the folder through one is not in it. The file itself need not be there.
+    Links are resolved first, so a path out of the folder through a link is outside it. The file itself may be missing.
     """
-    given = Path(path)
+    file = Path(path)
     try:
-        if not given.is_absolute() or ".." in given.parts:
+        if not file.is_absolute() or ".." in file.parts:
             return False
-        attempt, trial, folder = list(given.resolve().parents)[:3]
+        attempt, trial, folder = list(file.resolve().parents)[:3]
         return attempt.name.startswith("attempt-") and trial.name.startswith("trial-") and is_marked(folder, study)
     except (OSError, ValueError, RuntimeError):
         return False
 
 
 def is_marked(folder: Path, study: StudyRecord) -> bool:
-    """Whether a folder is marked as the study's.
+    """Return whether a folder is marked as the study's.
 
     Raises:
         OSError: If the marker cannot be read.
-        ValueError: If it is no JSON.
+        ValueError: If it is not JSON.
     """
     marker = folder / MARKER
     if not marker.is_file():
         return False
-    found: object = read_json_text(marker.read_text(encoding="utf-8"))
-    if not isinstance(found, dict):
+    marked: object = read_json_text(marker.read_text(encoding="utf-8"))
+    if not isinstance(marked, dict):
         return False
-    earlier = {name: value for name, value in found.items() if name != EARLIER_NAME}
-    return identity(study) in (earlier, {**earlier, "study": found.get(EARLIER_NAME)})
+    earlier = {name: value for name, value in marked.items() if name != EARLIER_NAME}
+    return identity(study) in (earlier, {**earlier, "study": marked.get(EARLIER_NAME)})
 
 
 def own_folder(study: StudyRecord) -> Path | None:
-    """The folder that is marked as the study's; None if the one that the ledger names is not, or is gone."""
+    """Return the folder that is marked as the study's; None if the recorded one is not marked or missing."""
     try:
         return study.folder if study.folder is not None and is_marked(study.folder, study) else None
     except (OSError, ValueError):
         return None
 
 
-def is_there(path: Path) -> bool:
-    """Whether there is something at a path, whoever has written the path."""
+def path_exists(path: Path) -> bool:
+    """Return whether a path exists; any path is allowed."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -117,7 +117,7 @@ def is_there(path: Path) -> bool:
 
 
 def broken_files(study: StudyRecord, artefacts: Iterable[ArtefactRecord]) -> Iterator[tuple[ArtefactRecord, str]]:
-    """Every record whose file is gone or another one, and what is wrong; what is not the study's own is not read."""
+    """Yield every record whose file is missing or changed, with the problem; files of others are not read."""
     for artefact in artefacts:
         problem = _problem(study, artefact)
         if problem:
@@ -126,7 +126,7 @@ def broken_files(study: StudyRecord, artefacts: Iterable[ArtefactRecord]) -> Ite
 
 def _problem(study: StudyRecord, artefact: ArtefactRecord) -> str:
     path = Path(artefact.path)
-    if not is_there(path):
+    if not path_exists(path):
         return f"the {artefact.kind} of step {artefact.step} must exist; no file {path}"
     if not is_own_file(study, path) or not path.is_file():
         return f"{path} must be a file in the study's folder; it is not"

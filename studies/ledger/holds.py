@@ -1,7 +1,7 @@
-"""Who runs a study: every function works inside a transaction of the caller.
+"""Holds: which launch runs a study. Every function works inside a transaction of the caller.
 
-One launch runs a study, until a time that it moves on while it lives. The fence of a keeper
-(`studies.ledger.keeper_writes.take_over`) keeps two launches from harming each other; a hold keeps a second launch from
+A launch holds a study until a time that it extends while it lives. The fence of a keeper
+(`studies.ledger.keeper_writes.take_over`) protects two launches from each other; a hold prevents a second launch from
 ending the first by mistake.
 """
 
@@ -16,21 +16,21 @@ from sqlalchemy import ColumnElement, Connection, select, update
 
 from studies.errors import DamagedError, StudyHeldError
 from studies.ledger.clock import WRITTEN_TIME
-from studies.ledger.rows import sound
+from studies.ledger.rows import checked_row
 from studies.ledger.tables import STUDIES
 from trial_runner.processes import has_ended, machine_mark, start_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchName:
-    """A launch, so that any process can tell whether it still runs; its text is what the ledger has.
+    """Name of a launch from which any process can tell whether it still runs; stored as text in the ledger.
 
     Attributes:
         host: Name of its machine.
         process: Number of its process.
-        place: Tells apart what counts processes: machines since their start, containers.
-        began: When the process began, as its machine counts; empty where that is not told.
-        mark: Tells launches of one process apart.
+        place: Identifier of the boot or container that numbers processes.
+        began: Start time of the process as its machine counts; empty if unknown.
+        mark: Identifier of the launch within its process.
     """
 
     host: str
@@ -41,7 +41,7 @@ class LaunchName:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """A new launch of this process."""
+        """Return a new launch of this process."""
         process = os.getpid()
         return cls(
             host=socket.gethostname(),
@@ -53,29 +53,29 @@ class LaunchName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The launch that a text of the ledger names; None if it is no such text."""
+        """Return the launch named by a text of the ledger; None for any other text."""
         host, *parts = text.rsplit(":", 4)
         if len(parts) != 4 or not parts[0].isdecimal():
             return None
         return cls(host=host, process=int(parts[0]), place=parts[1], began=parts[2], mark=parts[3])
 
     def __str__(self) -> str:
-        """As the ledger has it."""
+        """Return the text for the ledger."""
         return f"{self.host}:{self.process}:{self.place}:{self.began}:{self.mark}"
 
     @property
     def is_dead(self) -> bool:
-        """Whether its process has certainly ended; of another machine's nobody here can tell."""
+        """Whether its process has certainly ended; False for processes of other machines."""
         return has_ended(self.place, self.process, self.began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A launch that runs a study.
+    """Launch that runs a study.
 
     Attributes:
-        holder: As the ledger has it; see `LaunchName`.
-        until: UTC; unless it goes on, nobody runs the study then.
+        holder: Name in the ledger; see `LaunchName`.
+        until: Time in UTC at which the hold ends unless extended.
     """
 
     holder: str
@@ -83,49 +83,48 @@ class Hold:
 
     @property
     def is_live(self) -> bool:
-        """Whether the launch runs, as far as can be told from here."""
+        """Whether the launch runs, as far as this machine can tell."""
         name = LaunchName.parse(self.holder)
         return self.until > WRITTEN_TIME.now() and not (name is not None and name.is_dead)
 
     @property
     def words(self) -> str:
-        """Who it is, for people."""
+        """Launch in words."""
         name = LaunchName.parse(self.holder)
         return self.holder if name is None else f"process {name.process} on {name.host}"
 
 
 def holder(connection: Connection, study_id: int) -> Hold | None:
-    """Who holds a study, alive or not."""
+    """Return the hold on a study, live or not."""
     columns = [STUDIES.c[name] for name in ("holder", "held_until")]
     row = connection.execute(select(*columns).where(_is(study_id))).one_or_none()
     if row is None or row.holder is None:
         return None
-    if sound(row, STUDIES).held_until is None:
-        raise DamagedError.of("until when a study is held", ValueError("nothing is there"))
+    if checked_row(row, STUDIES).held_until is None:
+        raise DamagedError.of("the end of a hold", ValueError("it is missing"))
     return Hold(holder=row.holder, until=row.held_until)
 
 
 def held_error(name: str, hold: Hold) -> StudyHeldError:
-    """That a study is run by another launch."""
+    """Return the error that another launch runs a study."""
     return StudyHeldError(
-        f"study '{name}' must not be run by another launch; {hold.words} runs it, and was heard of until "
-        f"{hold.until:%H:%M:%S} UTC. Wait for it, or end it with --take-over "
-        "(from Python: take_over=True)."
+        f"study '{name}' is run by {hold.words} until at least {hold.until:%H:%M:%S} UTC. Wait for it, "
+        "or take it over with --take-over (from Python: take_over=True)."
     )
 
 
 def lock(connection: Connection, study_id: int) -> None:
-    """Let nobody change who runs a study until the transaction ends."""
+    """Lock the hold on a study until the transaction ends."""
     connection.execute(select(STUDIES.c.id).where(_is(study_id)).with_for_update())
 
 
 def hold(
     connection: Connection, study_id: int, launch: str, seconds: float, *, instead_of: str | None = None
 ) -> Hold | None:
-    """Let a launch hold a study for a while; who holds it now if that is refused.
+    """Hold a study for a while; return the present hold if that is refused.
 
     Args:
-        instead_of: The holder that it may take the study from, though that one lives.
+        instead_of: Holder that may be replaced although it lives.
     """
     lock(connection, study_id)
     present = holder(connection, study_id)
@@ -136,13 +135,13 @@ def hold(
 
 
 def renew_hold(connection: Connection, study_id: int, launch: str, seconds: float) -> None:
-    """Move the time on, if it still is the launch's."""
+    """Extend the hold if it still is the launch's."""
     mine = update(STUDIES).where(_is(study_id), STUDIES.c.holder == launch)
     connection.execute(mine.values(held_until=_in(seconds)))
 
 
-def let_go(connection: Connection, study_id: int, launch: str) -> None:
-    """End a hold, if it still is the launch's."""
+def release_hold(connection: Connection, study_id: int, launch: str) -> None:
+    """End the hold if it still is the launch's."""
     mine = update(STUDIES).where(_is(study_id), STUDIES.c.holder == launch)
     connection.execute(mine.values(holder=None, held_until=None))
 

@@ -1,7 +1,6 @@
-"""What must hold in the ledger after any crash, once the study was launched again.
+"""Invariants of the ledger after any crash and a new launch.
 
-Constraints of the tables keep much of this already; here it is checked from what is stored, so that a mistake in a
-constraint shows as well.
+Constraints of the tables ensure most of them; checks of the stored rows also find mistakes in the constraints.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +24,7 @@ _TERMINAL_ENDINGS = frozenset(state.value for state in TrialState if state.is_te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """All that is recorded of a study; attempts and readings by number of the trial."""
+    """All records of a study; attempts and readings are by trial number."""
 
     study: StudyRecord
     trials: Sequence[TrialRecord]
@@ -37,7 +36,7 @@ class Records:
 
     @classmethod
     def of(cls, link: Connection, study_id: int) -> Self:
-        """What a ledger holds of a study at one moment, whether a trial is missing or not."""
+        """Return the records of a study at one moment; trials may be missing."""
         (study,) = (one for one in reads.studies(link) if one.id == study_id)
         attempts: dict[int, list[AttemptRecord]] = defaultdict(list)
         for attempt in reads.attempts(link, study_id):
@@ -56,10 +55,10 @@ class Records:
 def record_violations(
     records: Records, *, rung_steps: Sequence[int] | None = None, now: datetime | None = None
 ) -> list[str]:
-    """Every broken invariant of a study, one line each; empty when all hold.
+    """Return a line for every violated invariant of a study.
 
     Args:
-        rung_steps: Steps of the rungs, ascending, to recompute the rung table; None checks only that it is consistent.
+        rung_steps: Steps of the rungs, ascending, by which rungs are recomputed; None to check their consistency alone.
         now: Time at which leases must be live; None for the present.
     """
     now = now or datetime.now(UTC)
@@ -80,7 +79,7 @@ def record_violations(
 
 
 def file_violations(link: Connection) -> list[str]:
-    """What SQLite itself finds wrong with its file, constraints of the tables included; a server is not asked."""
+    """Return the problems that SQLite finds in its file, including violated constraints; empty for a server."""
     if link.dialect.name != "sqlite":
         return []
     said = [str(line) for line in link.exec_driver_sql("PRAGMA integrity_check").scalars() if line != "ok"]
@@ -91,14 +90,14 @@ def file_violations(link: Connection) -> list[str]:
 
 
 def lost_weights(ledger: Ledger, study: StudyRecord) -> list[ArtefactRecord]:
-    """The weights of complete trials whose file is gone or changed; who wants them must train the trial anew."""
+    """Return the complete trials whose weights are missing or changed; only a new training restores them."""
     complete = {trial.number for trial in ledger.trials(study.id, states=[TrialState.COMPLETE])}
     weights = [one for one in ledger.artefacts(study.id) if one.kind == "delta" and one.trial in complete]
     return [artefact for artefact, _ in broken_files(study, weights)]
 
 
 def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
-    """Numbers 0..n-1 without gap or repeat; no configuration twice."""
+    """Check that numbers are 0..n-1, and that no configuration occurs twice."""
     numbers = [trial.number for trial in trials]
     if numbers != list(range(len(numbers))):
         missing = sorted(set(range(len(numbers))) - set(numbers))
@@ -110,7 +109,7 @@ def _numbers(trials: Sequence[TrialRecord]) -> Iterator[str]:
 
 
 def _record(trial: TrialRecord) -> Iterator[str]:
-    """State, score, reason and end fit together."""
+    """Check that state, score, reason and end are consistent."""
     if (trial.state is TrialState.COMPLETE) != (trial.score is not None):
         yield f"a score belongs to a complete trial and to no other; got {trial.state}, {trial.score}"
     if (trial.state in (TrialState.PRUNED, TrialState.FAILED)) != (trial.reason is not None):
@@ -120,7 +119,7 @@ def _record(trial: TrialRecord) -> Iterator[str]:
 
 
 def _closing(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[Reading]) -> Iterator[str]:
-    """Terminal exactly once, and unchanged since: the closing attempt and the last reading still say the same."""
+    """Check that a terminal trial equals its last attempt and its last reading."""
     closing = [attempt for attempt in attempts if attempt.ending in _TERMINAL_ENDINGS]
     if len(closing) != trial.state.is_terminal:
         yield f"one attempt closes a terminal trial, none another; got {trial.state}, closed {len(closing)} times"
@@ -135,7 +134,7 @@ def _closing(trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Se
 
 
 def _lease(trial: TrialRecord, attempts: Sequence[AttemptRecord], now: datetime) -> Iterator[str]:
-    """A trial runs exactly while its newest attempt is open, on a lease that is live."""
+    """Check that a trial is running exactly while its newest attempt is open with a live lease."""
     open_attempts = [attempt for attempt in attempts if attempt.ended_at is None]
     if [attempt.attempt for attempt in open_attempts] != [trial.attempt] * (trial.state is TrialState.RUNNING):
         numbers = [attempt.attempt for attempt in open_attempts]
@@ -146,14 +145,14 @@ def _lease(trial: TrialRecord, attempts: Sequence[AttemptRecord], now: datetime)
 
 
 def _attempts(trial: TrialRecord, attempts: Sequence[AttemptRecord]) -> Iterator[str]:
-    """Attempts 1..k without gap, k on the trial; the last one closes a terminal trial."""
+    """Check that attempts are 1..k, that the trial has k, and that the last one ends a terminal trial."""
     numbers = [attempt.attempt for attempt in attempts]
     if numbers != list(range(1, len(numbers) + 1)) or len(numbers) != trial.attempt:
         yield f"attempts must be 1 to {trial.attempt}; got {numbers}"
 
 
 def _readings(trial: TrialRecord, readings: Sequence[Reading]) -> Iterator[str]:
-    """Steps ascend, later ones are of the same or a later attempt, and the trial's progress is the last."""
+    """Check that steps ascend, attempts do not decrease, and the trial's progress equals the last reading."""
     steps = [reading.step for reading in readings]
     if any(later <= earlier for earlier, later in zip([0, *steps], steps, strict=False)):
         yield f"steps of readings must ascend from 1; got {steps}"
@@ -166,7 +165,7 @@ def _readings(trial: TrialRecord, readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _rungs(readings: Mapping[int, Sequence[Reading]], rung_steps: Sequence[int] | None) -> Iterator[str]:
-    """The rung of each reading follows from its step."""
+    """Check that the rung of each reading follows from its step."""
     expected: dict[int, int | None] = {step: rung for rung, step in enumerate(rung_steps or ())}
     for number, of_trial in readings.items():
         for reading in of_trial:
@@ -180,7 +179,7 @@ def _rungs(readings: Mapping[int, Sequence[Reading]], rung_steps: Sequence[int] 
 
 
 def _replicates(all_trials: Sequence[TrialRecord]) -> Iterator[str]:
-    """A replicate repeats an earlier trial that is complete, with another seed, and is never pruned."""
+    """Check that a replicate repeats an earlier complete trial with another seed and is never pruned."""
     trials = {trial.number: trial for trial in all_trials}
     for trial in trials.values():
         if (trial.origin == "replicate") != (trial.replicate_of is not None):

@@ -1,4 +1,4 @@
-"""Who may write a study, and what is written of it: new, measured later, renamed, deleted.
+"""Writes to a study: the fence of keepers, creation, digests, renaming and deletion.
 
 Every function works inside a transaction of the caller.
 """
@@ -38,11 +38,11 @@ _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
 _IS = " is "
 
 LEASE_SECONDS = 60.0
-"""How long a worker may stay silent, unless the keeper says otherwise."""
+"""Default number of seconds for which a worker may be silent."""
 
 
 def _locked(connection: Connection, study_id: int) -> tuple[str, int]:
-    """A study that nobody else changes until the transaction ends: its name and its epoch.
+    """Lock a study until the transaction ends; return its name and epoch.
 
     Raises:
         UnknownStudyError: If there is none.
@@ -54,7 +54,7 @@ def _locked(connection: Connection, study_id: int) -> tuple[str, int]:
 
 
 def check_epoch(connection: Connection, study_id: int, epoch: int) -> None:
-    """Lock the study for this transaction and see that the caller is still its keeper.
+    """Lock the study for this transaction and check that the caller is its keeper.
 
     Raises:
         FencedError: If another keeper has taken over.
@@ -87,13 +87,13 @@ def take_over(connection: Connection, study_id: int, keeper: str) -> int:
 
 
 def place(connection: Connection, study_id: int, folder: Path) -> None:
-    """Note where the files of a study lie from now on."""
+    """Record the folder of a study's files."""
     written = written_folder(folder, home_of(connection))
     connection.execute(update(STUDIES).where(STUDIES.c.id == study_id).values(folder=written))
 
 
 def keepers(connection: Connection, study_id: int) -> list[str]:
-    """Who has taken the study over, one after another."""
+    """Return the names of all keepers of the study in order."""
     return [event.text.partition(_IS)[2] for event in reads.events(connection, study_id, (EventKind.TAKEOVER,))]
 
 
@@ -117,7 +117,8 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
         if in_doubt is not None and found.created_at == in_doubt.created_at:
             return found
         raise StudiesError(
-            f"a new study needs a name of its own; '{study.name}' exists in {address.shown}. Choose another."
+            f"the name of a new study must be unique; got '{study.name}', which exists in {address.shown}. "
+            "Choose another one."
         )
     values = {name: getattr(study, name) for name in NewStudy.__dataclass_fields__}
     values |= {"specification": dict(study.specification), "kind": study.kind.value}
@@ -141,14 +142,14 @@ def set_inputs(connection: Connection, study: StudyRecord, inputs: Mapping[str, 
 
 
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:
-    """Record what a confirmation is, once."""
+    """Record the request of a confirmation once."""
     if connection.execute(select(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)).one_or_none() is None:
         row = {name: entry for name, entry in asdict(confirmation).items() if name != "study"}
         connection.execute(insert(CONFIRMATIONS), row | {"study_id": study_id})
 
 
 def set_contenders(connection: Connection, study_id: int, contenders: Sequence[Contender]) -> None:
-    """Record the contenders of a confirmation again, with what has become of them."""
+    """Record the contenders of a confirmation with their results."""
     of_study = update(CONFIRMATIONS).where(CONFIRMATIONS.c.study_id == study_id)
     connection.execute(of_study.values(contenders=[asdict(one) for one in contenders]))
 
@@ -161,10 +162,9 @@ def add_trials(
     worker: str | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> list[TrialRecord]:
-    """Record new trials: queued, or already running as attempt 1 of ``worker``.
+    """Record new trials, queued or running as attempt 1 of ``worker``.
 
-    Their numbers continue the study's without a gap. A trial that is there already, with the same fingerprint, is
-    returned as it stands.
+    Their numbers continue the study's without a gap. An existing trial with the same fingerprint is returned unchanged.
 
     Raises:
         StudiesError: If the numbers leave a gap, or one belongs to another configuration.
@@ -180,7 +180,7 @@ def add_trials(
     if new:
         _insert_trials(connection, study_id, new, worker, lease_seconds)
     span = {"study_id": study_id, "first": numbers[0], "last": numbers[-1]}
-    # some an earlier try may have recorded
+    # an earlier try may have recorded some
     records = [trial_from_row(row, TrialRecord) for row in connection.execute(_TRIALS_BETWEEN, span)]
     for trial, record in zip(trials, records, strict=True):
         if trial.fingerprint != record.fingerprint:
@@ -205,7 +205,7 @@ def _insert_trials(
 
 
 def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, trial: int | None = None) -> None:
-    """Record what a person says of a study, or of a trial of it.
+    """Record a note, tags or a stop request for a study or a trial.
 
     Raises:
         UnknownStudyError: If there is no such study.
@@ -218,10 +218,10 @@ def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, 
 
 
 def check_is_free(connection: Connection, study: StudyRecord, launches: Collection[str] = ()) -> None:
-    """See that no launch, but for some, runs a study, and keep it so until the transaction ends.
+    """Check that no launch runs a study, except some, until the transaction ends.
 
     Raises:
-        StudyHeldError: If one does.
+        StudyHeldError: If another launch runs it.
     """
     holds.lock(connection, study.id)
     present = holds.holder(connection, study.id)
@@ -230,21 +230,23 @@ def check_is_free(connection: Connection, study: StudyRecord, launches: Collecti
 
 
 def rename(connection: Connection, study: StudyRecord, name: str) -> None:
-    """Call a study otherwise.
+    """Rename a study.
 
     Raises:
         StudyHeldError: If a launch runs it.
-        StudiesError: If the name is another's.
+        StudiesError: If another study has the name.
     """
     check_is_free(connection, study)
     if any(other.name == name for other in reads.studies(connection) if other.id != study.id):
-        raise WishError(f"a study needs a name of its own; '{name}' is another study's. Choose another.")
+        raise WishError(
+            f"the name of a study must be unique; got '{name}', which another study has. Choose another one."
+        )
     values = {"name": name, "specification": with_name(study.specification, name)}
     connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(**values))
 
 
 def move_folder(connection: Connection, study: StudyRecord, folder: Path) -> None:
-    """Note that nobody's launch has moved the files of a study.
+    """Record a new folder of a study that no launch runs.
 
     Raises:
         StudyHeldError: If a launch runs it.
@@ -254,10 +256,10 @@ def move_folder(connection: Connection, study: StudyRecord, folder: Path) -> Non
 
 
 def remove(connection: Connection, studies: Sequence[StudyRecord], launches: Collection[str]) -> None:
-    """Delete all that is recorded of studies, confirmations before what they confirm; files stay.
+    """Delete all records of studies, confirmations before their studies; files stay.
 
     Args:
-        launches: Hold them, as what deletes does.
+        launches: Launches that may hold them, such as the deleting one.
 
     Raises:
         StudyHeldError: If another launch runs one of them.

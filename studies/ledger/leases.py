@@ -1,4 +1,4 @@
-"""Who runs what until when: leases are given, renewed, and taken back.
+"""Leases: given, renewed and taken back.
 
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
@@ -15,10 +15,10 @@ from studies.ledger.tables import ATTEMPTS, EVENTS, READINGS, TRIALS
 from studies.records import AttemptRecord, EventKind, TrialState
 
 LAID_ASIDE = "laid aside"
-"""Why an attempt ended that its worker gave back by itself: it speaks against no trial."""
+"""Reason of an attempt that its worker returned; it does not count as a loss."""
 
 MACHINE_LOST = "its machine was lost"
-"""Why an attempt ended whose worker was lost with the machine: that speaks against no trial either."""
+"""Reason of an attempt lost with its machine; it does not count as a loss either."""
 
 _START = (
     update(TRIALS)
@@ -74,7 +74,7 @@ _LOSSES = (
 
 
 Leased = list[AttemptRecord | None]
-"""By trial that was asked for, its new attempt; None of one that was not queued."""
+"""New attempt of each requested trial; None if the trial was not queued."""
 
 
 def lease_all(
@@ -85,9 +85,9 @@ def lease_all(
     worker: str,
     seconds: float = LEASE_SECONDS,
 ) -> Leased:
-    """Give queued trials to a worker as their next attempts."""
-    given = [_lease(connection, study_id, number, worker, seconds) for number in numbers]
-    return [new or earlier for new, earlier in zip(given, in_doubt or given, strict=True)]
+    """Lease queued trials to a worker as their next attempts."""
+    leased = [_lease(connection, study_id, number, worker, seconds) for number in numbers]
+    return [new or earlier for new, earlier in zip(leased, in_doubt or leased, strict=True)]
 
 
 def _lease(connection: Connection, study_id: int, number: int, worker: str, seconds: float) -> AttemptRecord | None:
@@ -102,22 +102,22 @@ def _lease(connection: Connection, study_id: int, number: int, worker: str, seco
 
 
 def renew(connection: Connection, study_id: int, worker: str, lease_seconds: float = LEASE_SECONDS) -> int:
-    """Extend all leases of a worker and return how many it holds."""
+    """Extend all leases of a worker and return their number."""
     until = WRITTEN_TIME.now() + timedelta(seconds=lease_seconds)
     return connection.execute(_RENEW, {"of_study": study_id, "of_worker": worker, "until": until}).rowcount
 
 
 def losses(connection: Connection, study_id: int) -> dict[int, int]:
-    """How often trials that are open were lost in a row since their newest reading, by number; 0 is left out."""
+    """Return the number of losses in a row since the newest reading, by open trial; zeros are left out."""
     return {number: count for number, count in connection.execute(_LOSSES, {"of_study": study_id})}
 
 
 def release(
     connection: Connection, study_id: int, in_doubt: list[int] | None, worker: str | None, why: str
 ) -> list[int]:
-    """Queue every trial that a worker runs, or that anybody runs, its attempt lost; returns their numbers.
+    """Requeue the running trials of a worker, or of all, with lost attempts; return their numbers.
 
-    What a run in doubt took back counts too.
+    Trials requeued by a run in doubt are included.
     """
     mine = _OPEN if worker is None else _OPEN.where(ATTEMPTS.c.worker == worker)
     rows = connection.execute(mine, {"of_study": study_id}).all()

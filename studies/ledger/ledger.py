@@ -1,7 +1,7 @@
-"""The ledger: the only truth about what was tried.
+"""Ledger: the only record of all trials.
 
-Every verb is one transaction, on SQLite and PostgreSQL alike. Verbs that write for a keeper take its epoch and raise
-`FencedError`, having written nothing, when another keeper has taken over.
+Every operation is one transaction, on SQLite and PostgreSQL alike. Operations of a keeper take its epoch, and raise
+`FencedError` without writing if another keeper has taken over.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -27,56 +27,56 @@ P = ParamSpec("P")
 
 
 def _read(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
-    """A verb that reads one consistent state."""
+    """Return a method that reads one consistent state."""
 
     @wraps(work)
-    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+    def method(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
         return self.read(lambda link: work(link, *given, **named))
 
-    return verb
+    return method
 
 
 def _write(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate["Ledger", P], T]:
-    """A verb that writes."""
+    """Return a method that writes."""
 
     @wraps(work)
-    def verb(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
+    def method(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
         return self._database.write(lambda link, _: work(link, *given, **named))
 
-    return verb
+    return method
 
 
 def _keep(work: Callable[Concatenate[Connection, int, P], T]) -> Callable[Concatenate["Ledger", int, int, P], T]:
-    """A verb of a keeper, who gives its epoch after the key of the study."""
+    """Return a method of a keeper, which passes its epoch after the key of the study."""
 
     @wraps(work)
-    def told(link: Connection, study_id: int, _: T | None, /, *given: P.args, **named: P.kwargs) -> T:
+    def ignoring_doubt(link: Connection, study_id: int, _: T | None, /, *given: P.args, **named: P.kwargs) -> T:
         return work(link, study_id, *given, **named)
 
-    return _keep_once(told)
+    return _keep_once(ignoring_doubt)
 
 
 def _keep_once(
     work: Callable[Concatenate[Connection, int, T | None, P], T],
 ) -> Callable[Concatenate["Ledger", int, int, P], T]:
-    """The same of what is told the result of a run in doubt, see `Database.write`."""
+    """Return the same for a function that receives the result of a run in doubt; see `Database.write`."""
 
     @wraps(work)
-    def verb(self: "Ledger", study_id: int, epoch: int, /, *given: P.args, **named: P.kwargs) -> T:
+    def method(self: "Ledger", study_id: int, epoch: int, /, *given: P.args, **named: P.kwargs) -> T:
         def fenced(link: Connection, in_doubt: T | None) -> T:
             keeper_writes.check_epoch(link, study_id, epoch)
             return work(link, study_id, in_doubt, *given, **named)
 
         return self._database.write(fenced)
 
-    return verb
+    return method
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """The studies of one storage. Open it with `Ledger.open`; safe to use from several threads."""
+    """Studies of one storage. Open it with `Ledger.open`; it is thread-safe."""
 
     def __init__(self, database: Database) -> None:
-        """Take an open database over."""
+        """Use an open database."""
         self._database = database
 
     @classmethod
@@ -85,12 +85,12 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         Args:
             url: ``sqlite:///FILE`` or ``postgresql://user@host/database``.
-            create: Create the database's tables, or upgrade them, where needed.
-            read_only: Refuse every write; never create anything, whatever ``create`` says.
-            patience: How long to wait, now and later, while it is locked or away.
+            create: Whether to create or upgrade the database's tables if needed.
+            read_only: Whether to refuse every write; nothing is created then, whatever ``create`` is.
+            patience: Patience with a locked or unreachable database.
 
         Raises:
-            StorageError: If it cannot be opened, or holds no studies and may not be created.
+            StorageError: If it cannot be opened, or has no studies and may not be created.
             SchemaVersionError: If its tables are of another version and may not be upgraded.
         """
         address = StorageAddress.parse(url)
@@ -105,17 +105,17 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     @property
     def url(self) -> str:
-        """Where it is, without a password."""
+        """URL without a password."""
         return self._database.address.shown
 
     @property
     def file(self) -> Path | None:
-        """The database file; None of a server."""
+        """Database file; None for a server."""
         return self._database.address.file
 
     @property
     def home(self) -> Path | None:
-        """The folder of the database file; None of a server."""
+        """Folder of the database file; None for a server."""
         return self._database.address.home
 
     def close(self) -> None:
@@ -123,11 +123,11 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database.close()
 
     def __exit__(self, *raised: object) -> None:
-        """Close it."""
+        """Close the ledger."""
         self.close()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """The result of ``work`` on one consistent state; for modules of the store."""
+        """Return the result of ``work`` on one consistent state; for modules of this package."""
         return self._database.read(work)
 
     # Studies
@@ -135,7 +135,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     def create_study(
         self, study: NewStudy, trials: Sequence[TrialRecord] = (), confirmation: ConfirmationRecord | None = None
     ) -> StudyRecord:
-        """Create a study, with its first trials already queued; a confirmation with what it is.
+        """Create a study with its first trials queued, or a confirmation with its request.
 
         Raises:
             StudiesError: If its name is taken.
@@ -165,29 +165,29 @@ class Ledger(AbstractContextManager["Ledger"]):
     check_is_free = _write(keeper_writes.check_is_free)
 
     def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
-        """Take studies in from another ledger; None takes all. One that is here already is left as it is.
+        """Copy studies of another ledger, all if None; studies that exist here are left unchanged.
 
-        A confirmation is taken with its study. What is taken is one state of the other, also while a launch writes.
+        A confirmation is copied with its study. The copy is one consistent state even while a launch writes.
         """
 
         def work(source: Connection) -> list[Copied]:
-            found = reads.studies(source)
-            wanted = {study.id for study in found if studies is None or study.name in studies}
-            wanted |= {study.parent_id for study in found if study.id in wanted and study.parent_id is not None}
-            chosen = [study for study in found if study.id in wanted]
+            present = reads.studies(source)
+            wanted = {study.id for study in present if studies is None or study.name in studies}
+            wanted |= {study.parent_id for study in present if study.id in wanted and study.parent_id is not None}
+            chosen = [study for study in present if study.id in wanted]
             return self._database.write(lambda link, _: copies.copy_studies(source, link, chosen))
 
         return other.read(work)
 
-    # Who runs a study, and who has joined
+    # Holds
 
     holder = _read(holds.holder)
     hold = _write(holds.hold)
 
-    def let_go(self, study_id: int, launch: str) -> None:
-        """Note that a launch no longer runs a study; tried once, for whoever ends waits for nobody."""
+    def release_hold(self, study_id: int, launch: str) -> None:
+        """Release the hold of a launch, in one try, since an ending launch does not wait."""
         with self._database.once(writes=True) as link:
-            holds.let_go(link, study_id, launch)
+            holds.release_hold(link, study_id, launch)
 
     # Writes of a keeper
 
@@ -202,27 +202,26 @@ class Ledger(AbstractContextManager["Ledger"]):
     settle_all = _keep_once(reports.settle_all)
 
     def settle(
-        self, study_id: int, epoch: int, trial: int, attempt: int, *, readings: Sequence[Reading] = (), **told: Any
+        self, study_id: int, epoch: int, trial: int, attempt: int, *, readings: Sequence[Reading] = (), **fields: Any
     ) -> Dropped | None:
-        """Record what a running attempt reports, the last reading as in a `TrialReport`. All or nothing.
+        """Record the report of a running attempt atomically, its last reading as in a `TrialReport`.
 
-        A reading of a step that was measured before is ignored, because the first one stands; so a final score is the
-        score of the trial's last reading *in the ledger*. The newest two snapshots of a trial are kept, and none once
-        it has ended; a ``delta`` stays. Files are the caller's: it writes one before this call and deletes those that
-        are returned after it.
+        A second reading of a step is ignored, so a final score is the score of the trial's last reading *in the
+        ledger*. The newest two snapshots of a trial are kept, and none once it has ended; a ``delta`` stays. The
+        caller writes a file before this call and deletes the returned ones after it.
 
         Returns:
-            The files that no row names any more; None when the attempt does not run any more (late, or told before).
+            Files that no row names any more; None if the attempt is not running (a late or repeated report).
         """
-        given = [TrialReport(trial=trial, attempt=attempt, reading=one) for one in readings[:-1]]
+        reports_ = [TrialReport(trial=trial, attempt=attempt, reading=one) for one in readings[:-1]]
         last = readings[-1] if readings else None
-        given.append(TrialReport(trial=trial, attempt=attempt, reading=last, **told))
-        return self.settle_all(study_id, epoch, given)[-1]
+        reports_.append(TrialReport(trial=trial, attempt=attempt, reading=last, **fields))
+        return self.settle_all(study_id, epoch, reports_)[-1]
 
     def record_event(
         self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None
     ) -> None:
-        """Record something worth knowing later; ``epoch`` when a keeper says it."""
+        """Record an event; ``epoch`` for events of a keeper."""
 
         def work(link: Connection, _: None) -> None:
             if epoch is not None:
@@ -246,5 +245,5 @@ class Ledger(AbstractContextManager["Ledger"]):
     example_counts = _read(reads.example_counts)
     artefacts = _read(reads.artefacts)
     events = _read(reads.events)
-    said_by_people = _read(reads.said_by_people)
+    user_events = _read(reads.user_events)
     to_stop = _read(reads.to_stop)

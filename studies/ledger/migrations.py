@@ -1,11 +1,10 @@
-"""The version of a database's tables is an Alembic revision.
+"""Versions of a database's tables, as Alembic revisions.
 
-An empty database gets today's tables and the stamp of the newest revision at once. One that an earlier release made is
-backed up, and the revisions that it lacks are applied, in one transaction; any other is refused. To change a table:
-change the mapping, add a revision that does so with ``op.batch_alter_table``, and set `NEWEST`. Views and triggers are
-made anew after the revisions.
+An empty database gets the current tables with the stamp of the newest revision. One of an earlier release is backed up,
+and its missing revisions are applied in one transaction; any other is refused. To change a table: change the mapping,
+add a revision with ``op.batch_alter_table``, and set `NEWEST`. Views and triggers are recreated after the revisions.
 
-The stamp is in a table of our own, because other programs that use the same database have theirs.
+The stamp has a table of its own, since other programs in the same database have theirs.
 """
 
 import sqlite3
@@ -25,56 +24,56 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 NEWEST = "0001"
-"""The revision of today's tables."""
+"""Revision of the current tables."""
 
-# Any constant: two processes that create the same database take turns.
+# any constant, by which processes that create the same database take turns
 _ADVISORY_LOCK = 0x64656C7461
 
 
 def prepare(database: Database, *, may_create: bool) -> None:
-    """See that the tables are there and of today's version.
+    """Create or upgrade the tables if needed and permitted.
 
     Raises:
         StorageError: If there are none and they may not be created, or another program's have the same names.
         SchemaVersionError: If they are of another version and may not be upgraded.
     """
     shown = database.address.shown
-    found = database.look(version_of)
-    if found == NEWEST:
+    version = database.look(version_of)
+    if version == NEWEST:
         return
-    if found is None and may_create:
+    if version is None and may_create:
         with database.once(writes=True) as link:
             _create(link, shown)
-    elif found is None:
+    elif version is None:
         raise StorageUrlError(f"no studies in {shown}; launch a study first.")
-    elif may_create and found in _earlier(config()):
+    elif may_create and version in _earlier(config()):
         upgrade(database.address, config())
     else:
         raise SchemaVersionError(
-            f"the tables of {shown} must be of version {NEWEST}; got version {found}. Use the release that made them."
+            f"the tables of {shown} must be of version {NEWEST}; got version {version}. Use the release that made them."
         )
 
 
 def version_of(connection: Connection) -> str | None:
-    """The version of the database's tables; None when it has none of ours."""
+    """Return the version of the database's tables; None without tables of this project."""
     if not inspect(connection).has_table(VERSIONS.name):
         return None
     return ", ".join(str(version) for version in connection.execute(select(VERSIONS.c.version_num)).scalars()) or "none"
 
 
 def config() -> "Config":
-    """What Alembic needs to know; revisions of other folders may be added to it."""
+    """Return the configuration of Alembic, to which other folders of revisions may be added."""
     from alembic.config import Config
 
-    made, folder = Config(), Path(__file__).parent / "revisions"
-    made.set_main_option("script_location", str(folder).replace("%", "%%"))
-    made.set_main_option("path_separator", "newline")
-    made.set_main_option("version_locations", str(folder / "versions").replace("%", "%%"))
-    return made
+    alembic, folder = Config(), Path(__file__).parent / "revisions"
+    alembic.set_main_option("script_location", str(folder).replace("%", "%%"))
+    alembic.set_main_option("path_separator", "newline")
+    alembic.set_main_option("version_locations", str(folder / "versions").replace("%", "%%"))
+    return alembic
 
 
 def upgrade(address: StorageAddress, revisions: "Config") -> None:
-    """Back a database up beside itself and apply all revisions that it lacks: all of it or nothing.
+    """Back up a database beside itself and apply all missing revisions atomically.
 
     The backup of a file is ``FILE.VERSION.bak``, that of a server's tables the schema ``before_VERSION``.
 
@@ -84,7 +83,7 @@ def upgrade(address: StorageAddress, revisions: "Config") -> None:
     from alembic import command
 
     engine = open_engine(address, Access.WRITE)
-    if address.file is not None:  # a table that is made anew is referred to meanwhile
+    if address.file is not None:  # recreated tables are referenced meanwhile
         event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA foreign_keys = OFF"))
     database = Database(engine, address)
     try:
@@ -105,30 +104,30 @@ def upgrade(address: StorageAddress, revisions: "Config") -> None:
 
 
 def _earlier(revisions: "Config") -> set[str]:
-    """The versions that can be brought up to date."""
+    """Return the versions that can be upgraded."""
     from alembic.script import ScriptDirectory
 
     return {one.revision for one in ScriptDirectory.from_config(revisions).walk_revisions()} - {NEWEST}
 
 
 def _take_turns(connection: Connection) -> None:
-    """Wait for other processes that change the tables; SQLite's own lock is held already."""
+    """Wait for other processes that change the tables; SQLite has its own lock."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
 
 
 def _create(connection: Connection, shown: str) -> None:
-    """Create today's tables, unless another process has."""
+    """Create the current tables, unless another process has."""
     _take_turns(connection)
     if version_of(connection) is not None:
         return
-    seen = inspect(connection)
+    inspector = inspect(connection)
     ours = {*METADATA.tables, *(view.name for view in VIEWS)}
-    taken = sorted({*seen.get_table_names(), *seen.get_view_names()} & ours)
+    taken = sorted({*inspector.get_table_names(), *inspector.get_view_names()} & ours)
     if taken:  # Optuna, for one, has tables of the same names
         raise StorageError(
-            f"{shown} must be empty or hold studies of deltaspace; it holds tables of another program "
-            f"({', '.join(taken)}). Give deltaspace a database of its own."
+            f"{shown} must be empty or hold studies of deltaspace; it has tables of another program "
+            f"({', '.join(taken)}). Use a separate database."
         )
     METADATA.create_all(connection, checkfirst=False)
     create_views(connection)
@@ -136,7 +135,7 @@ def _create(connection: Connection, shown: str) -> None:
 
 
 def _back_up(connection: Connection, address: StorageAddress, version: str) -> None:
-    """Copy the tables as they are."""
+    """Copy the tables unchanged."""
     if address.file is not None:
         copy = address.file.with_name(f"{address.file.name}.{version}.bak")
         with closing(sqlite3.connect(address.file)) as source, closing(sqlite3.connect(copy)) as target:

@@ -1,4 +1,4 @@
-"""What the ledger holds, as records. Every function works inside a transaction of the caller."""
+"""Reads of the ledger as records. Every function works inside a transaction of the caller."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -11,10 +11,10 @@ from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, U
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import found_file, found_folder
 from studies.ledger.rows import (
+    checked_row,
     columns_of,
     confirmation_from_row,
     reading_from_row,
-    sound,
     study_from_row,
     trial_columns,
     trial_from_row,
@@ -46,7 +46,7 @@ _TRIAL = _TRIALS.where(TRIALS.c.number == bindparam("number"))
 
 
 def study(connection: Connection, name: str) -> StudyRecord:
-    """The study of a name.
+    """Return the study of a name.
 
     Raises:
         UnknownStudyError: If there is none.
@@ -54,49 +54,49 @@ def study(connection: Connection, name: str) -> StudyRecord:
     known = {record.name: record for record in studies(connection)}
     if name in known:
         return known[name]
-    held = f"it holds: {', '.join(known)}." if known else "it holds none. Launch one first."
-    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {held}{name_hint(name, known)}")
+    contents = f"it contains: {', '.join(known)}." if known else "it contains none. Launch one first."
+    raise UnknownStudyError(f"no study '{name}' in {address_of(connection).shown}; {contents}{name_hint(name, known)}")
 
 
 def studies(connection: Connection) -> list[StudyRecord]:
-    """All studies, oldest first."""
+    """Return all studies, oldest first."""
     home = home_of(connection)
     return [study_from_row(row, home) for row in connection.execute(select(STUDIES).order_by(STUDIES.c.id))]
 
 
 def folder(connection: Connection, study_id: int) -> Path | None:
-    """Where the files of a study lie; None before its first launch."""
+    """Return the folder of a study's files; None before its first launch."""
     named = select(STUDIES.c.folder, STUDIES.c.name).where(STUDIES.c.id == study_id)
     row = connection.execute(named).one_or_none()
     return None if row is None else found_folder(row.folder, row.name, home_of(connection))
 
 
 def confirmations(connection: Connection, study_id: int) -> list[StudyRecord]:
-    """The confirmations of a study, oldest first."""
+    """Return the confirmations of a study, oldest first."""
     return [study for study in studies(connection) if study.parent_id == study_id]
 
 
 def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationRecord:
-    """What a confirmation is.
+    """Return the request of a confirmation.
 
     Raises:
-        ConfirmationError: If the study is none.
+        ConfirmationError: If the study is not a confirmation.
     """
     row = connection.execute(_CONFIRMATIONS.where(CONFIRMATIONS.c.study_id == study.id)).one_or_none()
     if row is None:
-        raise ConfirmationError(f"'{study.name}' must be a confirmation; it is a study that searches.")
+        raise ConfirmationError(f"'{study.name}' must be a confirmation; got a search study.")
     return confirmation_from_row(row)
 
 
 def state_counts(connection: Connection, study_id: int) -> dict[TrialState, int]:
-    """How many trials are in each state, zeros included."""
+    """Return the number of trials in each state, zeros included."""
     counts = select(TRIALS.c.state, func.count()).where(TRIALS.c.study_id == study_id).group_by(TRIALS.c.state)
     found = {word_of(TrialState, state): count for state, count in connection.execute(counts)}
     return dict.fromkeys(TrialState, 0) | found
 
 
 def tally(connection: Connection, study_id: int) -> TrialTally:
-    """The trials of a study in a few numbers."""
+    """Return the trial counts, the best score and the last end of a study."""
     of_study = TRIALS.c.study_id == study_id
     trained = func.coalesce(TRIALS.c.replicate_of, TRIALS.c.number)
     means = select(func.avg(TRIALS.c.score).label("score")).where(of_study).group_by(trained).subquery()
@@ -106,13 +106,13 @@ def tally(connection: Connection, study_id: int) -> TrialTally:
 
 
 def reading_count(connection: Connection, study_id: int) -> int:
-    """How many readings all trials have."""
+    """Return the number of readings of all trials."""
     counted = select(func.count()).select_from(READINGS).join(TRIALS, READINGS.c.trial_id == TRIALS.c.id)
     return int(connection.execute(counted.where(TRIALS.c.study_id == study_id)).scalar_one())
 
 
 def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
-    """One trial.
+    """Return one trial.
 
     Raises:
         UnknownTrialError: If the study has no such number.
@@ -121,12 +121,12 @@ def trial(connection: Connection, study_id: int, number: int) -> TrialRecord:
     if row is not None:
         return trial_from_row(row, TrialRecord)
     count = sum(state_counts(connection, study_id).values())
-    held = f"the study holds 0 to {count - 1}" if count else "the study holds none yet"
-    raise UnknownTrialError(f"no trial {number}; {held}.")
+    contents = f"the study has 0 to {count - 1}" if count else "the study has none yet"
+    raise UnknownTrialError(f"no trial {number}; {contents}.")
 
 
 def trials(connection: Connection, study_id: int, states: Collection[TrialState] | None = None) -> list[TrialRecord]:
-    """Trials in the order of their numbers; all of them are 0, 1, 2, ….
+    """Return the trials in the order of their numbers 0, 1, 2, ….
 
     Raises:
         DamagedError: If one is missing.
@@ -140,7 +140,7 @@ def trials(connection: Connection, study_id: int, states: Collection[TrialState]
 
 
 def outlines(connection: Connection, study_id: int, first: int = 0) -> list[TrialOutline]:
-    """Trials from a number on without what they are; in the order of their numbers, of which none is left out.
+    """Return the trials from a number on without their configurations, in the order of their numbers.
 
     Raises:
         DamagedError: If one is missing.
@@ -158,23 +158,23 @@ def _check_whole(found: Sequence[RankedTrial], first: int = 0) -> None:
 
 
 def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecord]:
-    """Trials in the order of their numbers, whether one is missing or not."""
+    """Return the trials in the order of their numbers, even if one is missing."""
     return [trial_from_row(row, TrialRecord) for row in connection.execute(_TRIALS, {"study_id": study_id})]
 
 
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
-    """Attempts at one trial or at all, in order."""
+    """Return the attempts at one trial, or at all, in order."""
     rows = _rows(connection, AttemptRecord, ATTEMPTS, study_id, number)
-    return [AttemptRecord(**sound(row, ATTEMPTS)._mapping) for row in rows]
+    return [AttemptRecord(**checked_row(row, ATTEMPTS)._mapping) for row in rows]
 
 
 def readings(connection: Connection, study_id: int, number: int | None = None) -> list[Reading]:
-    """Readings of one trial or of all, in the order of their steps."""
+    """Return the readings of one trial, or of all, in the order of their steps."""
     return [reading_from_row(row) for row in _rows(connection, Reading, READINGS, study_id, number)]
 
 
 def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[Reading]]:
-    """Readings of all trials that have any, by number of the trial, each in the order of their steps."""
+    """Return the readings of all trials by trial number, each in the order of their steps."""
     by_trial: dict[int, list[Reading]] = {}
     for reading in readings(connection, study_id):
         by_trial.setdefault(reading.trial, []).append(reading)
@@ -182,16 +182,16 @@ def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[R
 
 
 def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:
-    """What the readings of one trial or of all measured example by example, in the order of their steps."""
+    """Return the measurements by example of one trial, or of all, in the order of their steps."""
     rows = _rows(connection, ExampleRecord, EXAMPLES, study_id, number)
     try:
-        return [ExampleRecord(**sound(row, EXAMPLES)._mapping) for row in rows]
+        return [ExampleRecord(**checked_row(row, EXAMPLES)._mapping) for row in rows]
     except ValueError as error:
         raise DamagedError.of("examples", error) from error
 
 
 def example_counts(connection: Connection, study_id: int) -> ExampleCounts | None:
-    """How many examples the readings of a study measure; None where that was not recorded."""
+    """Return the numbers of examples of a study's readings; None if they were not recorded."""
     longest = select(EXAMPLES.c.step, func.max(func.length(EXAMPLES.c.losses))).group_by(EXAMPLES.c.step)
     of_study = longest.join_from(EXAMPLES, TRIALS, EXAMPLES.c.trial_id == TRIALS.c.id)
     found = connection.execute(of_study.where(TRIALS.c.study_id == study_id))
@@ -205,27 +205,29 @@ def example_counts(connection: Connection, study_id: int) -> ExampleCounts | Non
 
 
 def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
-    """Files of one trial or of all; of each trial the newest last."""
+    """Return the files of one trial, or of all, the newest of each trial last."""
     place = folder(connection, study_id)
-    rows = [sound(row, ARTEFACTS)._asdict() for row in _rows(connection, ArtefactRecord, ARTEFACTS, study_id, number)]
+    rows = [
+        checked_row(row, ARTEFACTS)._asdict() for row in _rows(connection, ArtefactRecord, ARTEFACTS, study_id, number)
+    ]
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
 def events(connection: Connection, study_id: int, kinds: Collection[EventKind] | None = None) -> list[EventRecord]:
-    """Events of a study, of some kinds or of all, oldest first."""
+    """Return the events of a study, of some kinds or of all, oldest first."""
     rows = select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == study_id).order_by(EVENTS.c.id)
     if kinds is not None:
         rows = rows.where(EVENTS.c.kind.in_([kind.value for kind in kinds]))
-    return [EventRecord(**sound(row, EVENTS)._mapping) for row in connection.execute(rows)]
+    return [EventRecord(**checked_row(row, EVENTS)._mapping) for row in connection.execute(rows)]
 
 
-def said_by_people(connection: Connection, study_id: int) -> list[EventRecord]:
-    """Notes, tags and requests to stop, oldest first."""
+def user_events(connection: Connection, study_id: int) -> list[EventRecord]:
+    """Return notes, tags and stop requests, oldest first."""
     return events(connection, study_id, (EventKind.NOTE, EventKind.TAGS, EventKind.STOP))
 
 
 def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:
-    """Trials that were asked to stop, and None where the study was since it was taken over."""
+    """Return the trials whose stop was requested, and None if that of the study was since the takeover."""
     of_study = EVENTS.c.study_id == study_id
     takeovers = select(func.max(EVENTS.c.id)).where(of_study, EVENTS.c.kind == EventKind.TAKEOVER.value)
     still_asked = or_(EVENTS.c.trial.is_not(None), EVENTS.c.id > takeovers.scalar_subquery())
@@ -234,7 +236,7 @@ def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:
 
 
 def _rows(connection: Connection, record: type, table: Table, study_id: int, number: int | None) -> Sequence[Row[Any]]:
-    """The records of a table, trial by trial in the order of their keys; of one trial or of all."""
+    """Return the records of a table by trial and key, of one trial or of all."""
     rows = select(*columns_of(record, table)).join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
     if number is not None:
         rows = rows.where(TRIALS.c.number == number)

@@ -1,4 +1,4 @@
-"""Takes a running attempt's report: a reading, a file, the end of the trial.
+"""Reports of running attempts: a reading, a file, the end of the trial.
 
 Every function works inside a transaction of the caller, who holds the study's lock.
 """
@@ -49,22 +49,21 @@ _FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).ord
 
 
 Dropped = tuple[str, ...]
-"""Paths of files whose rows are gone for good; the caller deletes them now, after the commit."""
+"""Paths of files without a row, which the caller deletes after the commit."""
 
 
 def settle_all(
     connection: Connection, study_id: int, in_doubt: list[Dropped | None] | None, given: Sequence[TrialReport]
 ) -> list[Dropped | None]:
-    """Record what several attempts report: all of it or nothing; see `studies.ledger.ledger.Ledger.settle`."""
+    """Record the reports of several attempts atomically; see `studies.ledger.ledger.Ledger.settle`."""
     told = zip(given, in_doubt or [None] * len(given), strict=True)
     return [_settle(connection, study_id, report, earlier) for report, earlier in told]
 
 
 def _settle(connection: Connection, study_id: int, report: TrialReport, in_doubt: Dropped | None) -> Dropped | None:
-    """Record a report if its attempt is the one that runs; else nothing, and None is returned.
+    """Record a report if its attempt is running; else return None.
 
-    A reading of a step that was measured before is ignored: the first stands. The newest two snapshots of a trial are
-    kept; a trial that ends keeps none.
+    A second reading of a step is ignored. The newest two snapshots of a trial are kept, and none of an ended trial.
     """
     attempt = {"of_attempt": report.attempt}
     key = {"of_study": study_id, "of_number": report.trial}
@@ -85,13 +84,13 @@ def _settle(connection: Connection, study_id: int, report: TrialReport, in_doubt
 
 @cache
 def _insert_new(dialect: str, table: Table) -> Insert:
-    """Inserts rows whose keys are not there yet; a dialect is loaded where it is used."""
+    """Insert rows whose keys are new; a dialect is imported when needed."""
     statement: Insert = import_module(f"sqlalchemy.dialects.{dialect}").insert(table).on_conflict_do_nothing()
     return statement
 
 
 def _add_reading(connection: Connection, reading: Reading, steps: int, of_trial: dict[str, Any]) -> None:
-    """Insert a new reading with its examples, and move the trial's progress on."""
+    """Insert a new reading with its examples, and update the trial's progress."""
     dialect, key = connection.dialect.name, of_trial["of_id"]
     row = reading_to_row(reading, key) | {"heard_at": WRITTEN_TIME.now()}
     connection.execute(_insert_new(dialect, READINGS), row)
@@ -103,7 +102,7 @@ def _add_reading(connection: Connection, reading: Reading, steps: int, of_trial:
 
 
 def _turn_over_files(connection: Connection, trial_id: int, report: TrialReport, folder: Path | None) -> list[str]:
-    """Add the report's file, drop what is no longer needed, and return the paths that no row names any more."""
+    """Add the report's file, drop obsolete ones, and return the paths that no row names any more."""
     rows = list(connection.execute(_FILES, {"of_id": trial_id}))
     stale = []
     if report.artefact is not None:
@@ -128,7 +127,7 @@ def _turn_over_files(connection: Connection, trial_id: int, report: TrialReport,
 
 
 def _incoming(report: TrialReport, folder: Path | None) -> ArtefactRecord | None:
-    """The report's file as it is written, unless it is the snapshot of a trial that ends: nobody will continue it."""
+    """Return the report's file for the ledger; None for the snapshot of a trial that ends, which is not needed."""
     artefact = report.artefact
     if artefact is None or (artefact.kind == "snapshot" and report.state.is_terminal):
         return None
@@ -136,7 +135,7 @@ def _incoming(report: TrialReport, folder: Path | None) -> ArtefactRecord | None
 
 
 def _end(connection: Connection, report: TrialReport, of_trial: dict[str, Any]) -> None:
-    """Give the trial and its attempt the same end at the same time."""
+    """End the trial and its attempt at the same time."""
     values = {
         "new_state": report.state.value,
         "new_score": None if report.score is None else float(report.score),

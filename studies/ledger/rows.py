@@ -1,4 +1,4 @@
-"""Records to rows and back. A query selects the fields of its record by name, see `columns_of`."""
+"""Conversion of records to rows and back. A query selects the fields of its record by name, see `columns_of`."""
 
 import json
 import math
@@ -34,7 +34,7 @@ _SHOWN = 60
 
 _SITES = ("attention", "ffn")
 _CONFIGURATIONS = 2**15
-"""Configurations that are kept: many trials share theirs, and the same trials are read again and again."""
+"""Number of cached configurations, since many trials share theirs and are read again."""
 _DIMENSIONS = tuple(field.name for field in fields(SideDimensions))
 _dimensions_of = attrgetter(*_DIMENSIONS)
 _SITE_COLUMNS = {site: tuple(f"{site}_{name}" for name in _DIMENSIONS) for site in _SITES}
@@ -42,12 +42,12 @@ _PLAIN: Mapping[Any, tuple[str, ...]] = {
     record: tuple(field.name for field in fields(record) if field.name not in _SITES)
     for record in (TrialRecord, TrialOutline)
 }
-"""Fields that have a column of their name."""
+"""Fields with a column of their name."""
 _FFN = slice(-len(_DIMENSIONS), None)
 _ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
 
-Trial = TypeVar("Trial", TrialRecord, TrialOutline)
+AnyTrial = TypeVar("AnyTrial", TrialRecord, TrialOutline)
 _CONFIRMATION = TypeAdapter(ConfirmationRecord)
 _LISTS = ("against", "seeds", "contenders")
 _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
@@ -58,21 +58,21 @@ _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
     (UtcTime, (datetime,)),
     (String, (str,)),
 )
-_sound: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
+_checked: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
 
 
-def sound(row: Row[Any], table: Table) -> Row[Any]:
-    """A row whose values are of the kinds of their columns; SQLite takes a word or infinity where a number belongs.
+def checked_row(row: Row[Any], table: Table) -> Row[Any]:
+    """Return a row after checking the types of its values; SQLite accepts a text or infinity in a numeric column.
 
     Raises:
-        DamagedError: If one is not.
+        DamagedError: If a value has another type.
     """
     key = (table.name, row._fields, tuple(map(type, row)))
-    if key not in _sound:
+    if key not in _checked:
         for name, kind in zip(*key[1:], strict=True):
             if not issubclass(kind, _kinds(table, name)):
                 raise DamagedError.of(f"another kind of value in '{name}'", TypeError(f"of type {kind.__name__}"))
-        _sound.add(key)
+        _checked.add(key)
     for value in row:
         if value.__class__ is float and not math.isfinite(value):
             raise DamagedError.of("finite numbers", ValueError(f"got {value}"))
@@ -80,9 +80,9 @@ def sound(row: Row[Any], table: Table) -> Row[Any]:
 
 
 def _kinds(table: Table, name: str) -> tuple[type, ...]:
-    """What may stand in a column, also in one of another table that a query adds."""
+    """Return the permitted types of a column, or of one that a query adds."""
     if name == "configuration":
-        return (str, dict)  # read as text, see `trial_columns`, and copied as it is
+        return (str, dict)  # read as text, see `trial_columns`, and copied unchanged
     if name not in table.c:
         return (int,) if name == "trial" else (str,)
     column = table.c[name]
@@ -91,7 +91,7 @@ def _kinds(table: Table, name: str) -> tuple[type, ...]:
 
 
 def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
-    """The fields of a record that it shows as columns of its table, or as the number of the trial of a row."""
+    """Return the columns of a record's visible fields, and the trial number of a row."""
     names = [field.name for field in fields(record) if field.repr]
     return [
         TRIALS.c.number.label(name) if name == "trial" and "trial_id" in table.c else table.c[name] for name in names
@@ -99,15 +99,15 @@ def columns_of(record: Any, table: Table) -> list[ColumnElement[Any]]:
 
 
 def clean(text: str) -> str:
-    """A text that both databases take: no NUL, no half surrogates."""
+    """Return a text without NUL and half surrogates, which both databases accept."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def word_of(words: type[Word], text: str) -> Word:
-    """One of some words.
+    """Return the member of an enumeration.
 
     Raises:
-        DamagedError: If it is none of them.
+        DamagedError: If the text is none of them.
     """
     try:
         return words(text)
@@ -116,29 +116,29 @@ def word_of(words: type[Word], text: str) -> Word:
 
 
 def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
-    """A row of ``studies``, in a database file of some folder."""
+    """Return the study of a row, in a database file of some folder."""
     if not isinstance(row.specification, dict):
         raise DamagedError.of("a study file", TypeError(f"of type {type(row.specification).__name__}"))
-    sound(row, STUDIES)
+    checked_row(row, STUDIES)
     values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
     folder = found_folder(row.folder, row.name, home)
     return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
 
 
 def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
-    """A row of ``confirmations`` with the name of the study that is confirmed."""
-    values = {name: value for name, value in sound(row, CONFIRMATIONS)._mapping.items() if name != "study_id"}
+    """Return the confirmation of a row with the name of its study."""
+    values = {name: value for name, value in checked_row(row, CONFIRMATIONS)._mapping.items() if name != "study_id"}
     try:
-        found = _CONFIRMATION.validate_json(json.dumps(values), strict=True)
+        confirmation = _CONFIRMATION.validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
-        raise DamagedError.of("what a confirmation was asked for", error) from error
-    if not found.contenders or not found.seeds:
+        raise DamagedError.of("the request of a confirmation", error) from error
+    if not confirmation.contenders or not confirmation.seeds:
         raise DamagedError.of("contenders and seeds of a confirmation", ValueError("none"))
-    return found
+    return confirmation
 
 
 def trial_to_row(trial: TrialRecord) -> dict[str, Any]:
-    """The columns of ``trials`` that the proposal determines, and no other."""
+    """Return the columns of ``trials`` that the proposal determines."""
     row = {name: getattr(trial, name) for name in PROPOSED if name not in _SITES}
     for site, columns in _SITE_COLUMNS.items():
         dimensions: SideDimensions | None = getattr(trial, site)
@@ -147,15 +147,15 @@ def trial_to_row(trial: TrialRecord) -> dict[str, Any]:
     return row | {"configuration": configuration_to_json(trial.configuration), "proposal": dict(trial.proposal)}
 
 
-def trial_columns(record: type[Trial]) -> list[ColumnElement[Any]]:
-    """What `trial_from_row` reads of a kind of record, in this order: a configuration as text, dimensions last."""
+def trial_columns(record: type[AnyTrial]) -> list[ColumnElement[Any]]:
+    """Return the columns that `trial_from_row` reads, in its order: the configuration as text, dimensions last."""
     names = [*_PLAIN[record], *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]]
     return [cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name] for name in names]
 
 
-def trial_from_row(row: Row[Any], record: type[Trial]) -> Trial:
-    """A row of `trial_columns`."""
-    values: dict[str, Any] = dict(zip(_PLAIN[record], sound(row, TRIALS), strict=False))
+def trial_from_row(row: Row[Any], record: type[AnyTrial]) -> AnyTrial:
+    """Return the trial of a row of `trial_columns`."""
+    values: dict[str, Any] = dict(zip(_PLAIN[record], checked_row(row, TRIALS), strict=False))
     values["state"] = word_of(TrialState, values["state"])
     values |= {"attention": _site(row[_ATTENTION]), "ffn": _site(row[_FFN])}
     if record is TrialRecord:
@@ -166,10 +166,10 @@ def trial_from_row(row: Row[Any], record: type[Trial]) -> Trial:
 
 @lru_cache(maxsize=_CONFIGURATIONS)
 def _configuration(text: str | None) -> Configuration:
-    """A configuration, read once.
+    """Return a parsed configuration.
 
     Raises:
-        DamagedError: If it is none.
+        DamagedError: If the text is not a configuration.
     """
     try:
         return configuration_from_json(read_json_text(text or ""))
@@ -178,10 +178,10 @@ def _configuration(text: str | None) -> Configuration:
 
 
 def _check_proposal(proposal: Mapping[str, Any]) -> None:
-    """Refuse what no proposal holds: lists, what is not finite, learning rates that are none.
+    """Check that a proposal contains no lists, no infinite numbers and no invalid learning rates.
 
     Raises:
-        DamagedError: If it holds such.
+        DamagedError: If it does.
     """
     for name, value in proposal.items():
         is_number = isinstance(value, int | float) and abs(value) <= _LARGEST
@@ -196,7 +196,7 @@ def _site(values: tuple[Any, ...]) -> SideDimensions | None:
 
 
 def reading_to_row(reading: Reading, trial_id: int) -> dict[str, Any]:
-    """A reading for ``readings``. JSON knows no NaN: a metric that is not finite becomes null."""
+    """Return a reading as a row; metrics that are not finite become null, since JSON has no NaN."""
     row = {name: getattr(reading, name) for name in READINGS.c.keys() if name != "trial_id"}  # noqa: SIM118
     metrics = {name: float(value) if math.isfinite(value) else None for name, value in reading.metrics.items()}
     numbers = {name: float(row[name]) for name in ("score", "train_loss", "seconds")}
@@ -204,9 +204,9 @@ def reading_to_row(reading: Reading, trial_id: int) -> dict[str, Any]:
 
 
 def reading_from_row(row: Row[Any]) -> Reading:
-    """A row of ``readings`` with the trial's number; a metric of null is NaN."""
+    """Return the reading of a row with the trial's number; a metric of null is NaN."""
     try:
         metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedError.of("numbers in 'metrics'", error) from error
-    return Reading(**{**sound(row, READINGS)._mapping, "metrics": metrics})
+    return Reading(**{**checked_row(row, READINGS)._mapping, "metrics": metrics})

@@ -1,6 +1,6 @@
-"""The tables of the ledger. The database itself refuses what must not be.
+"""Tables of the ledger, with constraints by which the database refuses inconsistent rows.
 
-Rows never leave the store; see `studies.records` for what does.
+Rows never leave this package; see `studies.records` for the values that do.
 """
 
 from datetime import UTC, datetime
@@ -43,36 +43,36 @@ REPLICATES = "(origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_
 
 @compiles(CreateIndex, "postgresql")
 def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
-    """An index of some rows only, of those that it has on SQLite; PostgreSQL's dialect is loaded where it is used."""
+    """Return a partial index with the condition for SQLite; PostgreSQL's dialect is imported when needed."""
     index = create.element
     index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
     return str(compiler.visit_create_index(create, **options))
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware time in UTC; on SQLite a text of fixed width that ends in ``+00:00``, so that it sorts."""
+    """Aware time in UTC; on SQLite a text of fixed width that ends in ``+00:00``, so that it sorts."""
 
     impl = DateTime
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Text on SQLite, a timestamp with time zone elsewhere."""
+        """Return a text type on SQLite, a timestamp with time zone elsewhere."""
         return dialect.type_descriptor(String(32) if dialect.name == "sqlite" else DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        """To the database."""
+        """Convert a time for the database."""
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"times must carry their zone; got {value.isoformat()}.")
+            raise ValueError(f"times must have a time zone; got {value.isoformat()}.")
         value = value.astimezone(UTC)
         return value.isoformat(timespec="microseconds") if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """From the database.
+        """Convert a value of the database.
 
         Raises:
-            DamagedError: If it is no time.
+            DamagedError: If it is not a time.
         """
         if value is None or isinstance(value, datetime):
             return None if value is None else value.astimezone(UTC)
@@ -91,7 +91,7 @@ METADATA = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-"""Every constraint has a name, so that a later revision can find it."""
+"""Metadata with a name for every constraint, so that later revisions can find it."""
 
 VERSIONS = Table(
     "deltaspace_version",
@@ -142,14 +142,14 @@ CONFIRMATIONS = Table(
 
 
 def _dimensions(site: str) -> list[Column[Any]]:
-    """The columns of the edits at a kind of sublayer; none of them is there without edits."""
+    """Return the columns of the edits at a kind of sublayer, null without edits."""
     kinds = {"bottleneck": Integer, "scale": Double, "learning_rate": Double}
     names = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
     return [Column(f"{site}_{name}", kinds.get(name, Text)) for name in names]
 
 
 def _all_or_none(site: str) -> CheckConstraint:
-    """A site without edits has no dimensions; one with edits has those that every form has."""
+    """Return the constraint that a site without edits has no dimensions, and one with edits has those of every form."""
     always = ("write", "insertion", "gate", "heads", "learning_rate")
     sometimes = ("bottleneck", "activation", "scale")
     same = " AND ".join(f"({site}_form IS NULL) = ({site}_{name} IS NULL)" for name in always)
@@ -311,6 +311,6 @@ def _create_with_table(_table: Table, connection: Connection, **_options: Any) -
 
 
 def create_triggers(connection: Connection) -> None:
-    """Make terminal trials final, whoever writes."""
+    """Make terminal trials immutable for every writer."""
     for statement in _FINAL_TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)

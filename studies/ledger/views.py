@@ -1,8 +1,7 @@
-"""The views of the ledger: the questions that are asked most, answered in SQL on both databases.
+"""Views of the ledger: the most frequent queries in SQL for both databases.
 
-They hold nothing, so they are no part of a version's data: whenever tables are created or brought up to date, today's
-views take the place of those that are there. What the search model expects of a trial is no matter of SQL:
-`studies.analysis.estimates` has it.
+Views hold no data, so they belong to no version: whenever tables are created or upgraded, the current views replace the
+existing ones. Expectations of the surrogate are not available in SQL; `studies.analysis.estimates` has them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +12,12 @@ from sqlalchemy import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseView:
-    """A view of the ledger.
+    """View of the ledger.
 
     Attributes:
-        about: What a row is.
-        columns: What each column means, in order; the last is the key of ``trials`` where a row is of one trial.
-        select: The statement, in the words of a database.
+        about: Meaning of a row.
+        columns: Meaning of each column, in order; the last is the key of ``trials`` where a row belongs to one trial.
+        select: Function from the JSON dialect to the statement.
     """
 
     name: str
@@ -29,7 +28,7 @@ class DatabaseView:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """How a database takes JSON apart.
+    """JSON dialect of a database.
 
     Attributes:
         is_sqlite: Whether it is SQLite; else it is PostgreSQL.
@@ -38,18 +37,18 @@ class Json:
     is_sqlite: bool
 
     def table(self, name: str, source: str, *path: str) -> str:
-        """The elements of a list deep in an expression as a table of a name."""
+        """Return the elements of a list at a path of an expression as a named table."""
         if self.is_sqlite:
             return f"json_each({source}, '{_dotted(path)}') AS {name}"
         elements = f"jsonb_array_elements(CAST({source} AS JSONB) #> '{_listed(path)}')"
         return f"{elements} WITH ORDINALITY AS {name}(value, place)"
 
     def place_of(self, name: str) -> str:
-        """The place of the element of a row, from 0."""
+        """Return the index of the element of a row, from 0."""
         return f"{name}.key" if self.is_sqlite else f"CAST({name}.place - 1 AS INTEGER)"
 
     def of(self, source: str, *path: str, kind: str = "TEXT") -> str:
-        """What stands deep in an expression, of an SQL type."""
+        """Return the value at a path of an expression as an SQL type."""
         if self.is_sqlite:
             return f"json_extract({source}, '{_dotted(path)}')"
         return f"CAST(CAST({source} AS JSONB) #>> '{_listed(path)}' AS {kind})"
@@ -349,18 +348,18 @@ VIEWS: tuple[DatabaseView, ...] = (
 
 
 def statements(dialect: str) -> tuple[str, ...]:
-    """What creates the views, in the words of a database: ``sqlite`` or ``postgresql``."""
+    """Return the statements that create the views on ``sqlite`` or ``postgresql``."""
     json = Json(dialect == "sqlite")
     return tuple(f"CREATE VIEW {view.name} AS {view.select(json)}" for view in VIEWS)
 
 
 def drop_views(connection: Connection) -> None:
-    """Remove the views, which would stand in the way of a change to a table."""
+    """Drop the views, which would prevent changes of tables."""
     for view in VIEWS:
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
 
 
 def create_views(connection: Connection) -> None:
-    """Create the views of today."""
+    """Create the current views."""
     for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)

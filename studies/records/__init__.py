@@ -1,4 +1,4 @@
-"""What a study, a trial and a reading are: frozen values, whatever holds them."""
+"""Records of studies, trials and readings: frozen values, independent of their storage."""
 
 from studies.records.reading import ArtefactRecord as ArtefactRecord
 from studies.records.reading import ExampleCounts as ExampleCounts

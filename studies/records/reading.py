@@ -1,4 +1,4 @@
-"""What is reported of a running trial: measurements example by example, files, and how it ends."""
+"""Reports of running trials: readings, measurements by example, files, and ends."""
 
 import math
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from trial_runner.requests import Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleRecord(ExampleLosses):
-    """What a reading measured example by example. Large, so it is read only when it is asked for.
+    """Measurements of a reading by example; large, so they are read on demand alone.
 
     Attributes:
         trial: Number of the trial.
-        step: Of the reading.
+        step: Step of the reading.
     """
 
     trial: int
@@ -24,32 +24,32 @@ class ExampleRecord(ExampleLosses):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleCounts:
-    """How many examples the scores of a study are of.
+    """Numbers of examples of the scores of a study.
 
     Attributes:
-        whole: After the last step.
-        rungs: Before it.
+        whole: Number after the last step.
+        rungs: Number before the last step.
     """
 
     whole: int
     rungs: int
 
     def of(self, state: TrialState) -> int:
-        """Of the newest score of a trial in a state."""
+        """Return the number of examples of the newest score of a trial in a state."""
         return self.whole if state is TrialState.COMPLETE else self.rungs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtefactRecord:
-    """A file that belongs to a trial.
+    """File of a trial.
 
     Attributes:
         trial: Number of the trial.
         kind: ``"snapshot"`` (to continue) or ``"delta"`` (the trained result).
-        step: Optimiser steps done.
-        path: Where it is, as a string.
-        sha256: Of its bytes, hex.
-        size_bytes: Its length.
+        step: Completed optimizer steps.
+        path: Path as a string.
+        sha256: SHA-256 of the content, hex.
+        size_bytes: Size of the file.
     """
 
     trial: int
@@ -62,19 +62,19 @@ class ArtefactRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialReport:
-    """What has happened to a running trial since the last report: its worker begins it, the keeper decides of its end.
+    """Report of a running trial since the last one; its worker creates it, and the keeper decides its end.
 
     Attributes:
         trial: Number of the trial.
-        attempt: The attempt that speaks.
-        reading: A new measurement; None without one.
-        artefact: The file that holds the trial's state at the reading, flushed to disk; None without one.
-        state: Where the trial stands with it; running while it goes on.
+        attempt: Attempt of the report.
+        reading: New reading; None without one.
+        artefact: File with the trial's state at the reading, flushed to disk; None without one.
+        state: State of the trial after the report; running while it continues.
         score: Final score, finite; given exactly when complete.
-        reason: Given exactly when pruned or failed.
+        reason: Reason of the end; given exactly when pruned or failed.
 
     Raises:
-        StudiesError: If state, score and reason do not fit together.
+        StudiesError: If state, score and reason are inconsistent.
         ValueError: If the reading or the file belongs to another trial or attempt.
     """
 
@@ -87,18 +87,24 @@ class TrialReport:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that the end fits, and that everything is about the same attempt."""
+        """Check that the end is consistent, and that everything belongs to the same attempt."""
         is_complete, is_cut = self.state is TrialState.COMPLETE, self.state in (TrialState.PRUNED, TrialState.FAILED)
         if self.state is TrialState.QUEUED:
-            raise StudiesError(f"a trial goes on running, or ends complete, pruned or failed; got {self.state}.")
+            raise StudiesError(f"the state of a report must be running, complete, pruned or failed; got {self.state}.")
         if is_complete != (self.score is not None):
-            raise StudiesError(f"a score belongs to a complete trial and to no other; got {self.state}, {self.score}.")
+            raise StudiesError(
+                f"a final score must be given exactly for complete trials; got {self.state}, {self.score}."
+            )
         if self.score is not None and not math.isfinite(self.score):
             raise StudiesError(f"a final score must be finite; got {self.score}. End the trial as failed.")
         if is_cut != (self.reason is not None):
-            raise StudiesError(f"a reason belongs to a pruned or failed trial; got {self.state}, {self.reason!r}.")
+            raise StudiesError(
+                f"a reason must be given exactly for pruned and failed trials; got {self.state}, {self.reason!r}."
+            )
         owners = set() if self.reading is None else {(self.reading.trial, self.reading.attempt)}
         if self.artefact is not None:
             owners.add((self.artefact.trial, self.attempt))
         if owners - {(self.trial, self.attempt)}:
-            raise ValueError(f"a report of trial {self.trial}, attempt {self.attempt} must not speak of {owners}.")
+            raise ValueError(
+                f"a report of trial {self.trial}, attempt {self.attempt} must not contain data of {owners}."
+            )

@@ -1,4 +1,4 @@
-"""What a study, a confirmation and an event are."""
+"""Records of studies, confirmations and events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from trial_runner.backbones import BackboneSource
 
 
 class StudyKind(StrEnum):
-    """What a study is for: to search, or to confirm what another study has found."""
+    """Purpose of a study: a search, or a confirmation of another study's result."""
 
     SEARCH = "search"
     CONFIRMATION = "confirmation"
@@ -22,17 +22,17 @@ class StudyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStudy:
-    """A study to be created.
+    """Study to be created.
 
     Attributes:
-        name: Unique in the storage.
-        specification: The validated study file, JSON-able.
-        backbone: Its name or folder as the user gave it.
-        backbone_parameters: Parameters of the backbone, the denominator of percentages.
-        budget_parameters: Most trainable parameters of a configuration.
-        metric: What is maximised.
-        seed: Everything random derives from it.
-        kind: What it is for.
+        name: Name, unique in the storage.
+        specification: Validated study file, JSON-able.
+        backbone: Name or folder of the backbone as the user gave it.
+        backbone_parameters: Number of parameters of the backbone, the denominator of percentages.
+        budget_parameters: Largest number of trainable parameters of a configuration.
+        metric: Metric that is maximized.
+        seed: Seed of everything random.
+        kind: Purpose of the study.
         parent_id: Key of the study that it confirms; given exactly for confirmations.
     """
 
@@ -47,35 +47,35 @@ class NewStudy:
     parent_id: int | None = None
 
     def section(self, key: str) -> Mapping[str, Any]:
-        """A section of the study file; empty where it has none, or where that is no mapping."""
-        said = self.specification.get(key)
-        return said if isinstance(said, Mapping) else {}
+        """Return a section of the study file; empty if it is missing or not a mapping."""
+        value = self.specification.get(key)
+        return value if isinstance(value, Mapping) else {}
 
     @property
     def source(self) -> BackboneSource:
-        """The backbone, and how its weights are held.
+        """Backbone with the format of its weights.
 
         Raises:
-            StudiesError: If a later release holds weights in another way.
+            StudiesError: If the format of the weights is of a later release.
         """
         try:
             return BackboneSource(**{**self.section("backbone"), "name": self.backbone})
         except ValueError as error:
             raise StudiesError(
-                f"the weights of the backbone of '{self.name}' must be held in a way that this release knows; it does "
+                f"the weights of the backbone of '{self.name}' must have a format of this release; they do "
                 "not. Use the release that wrote it."
             ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRecord(NewStudy):
-    """A study of the storage.
+    """Study of the storage.
 
     Attributes:
-        id: Key.
+        id: Key of the study.
         epoch: Number of the keeper that may write; 0 before the first.
-        created_at: UTC.
-        folder: Where its files lie, absolute; None before its first launch.
+        created_at: Time of creation in UTC.
+        folder: Absolute folder of its files; None before its first launch.
     """
 
     id: int
@@ -86,17 +86,17 @@ class StudyRecord(NewStudy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A configuration, with its learning rates, that is trained again.
+    """Configuration with its learning rates that is trained again.
 
     Attributes:
-        label: Unique in the confirmation: the published method, else ``trial 17``.
+        label: Unique label in the confirmation: the published method, else ``trial 17``.
         trial: Number of the trial of the study that it repeats; None for a baseline that the study has not completed.
-        validation_score: What that trial scored in the search, the mean over its seeds.
+        validation_score: Score of that trial in the search, the mean over its seeds.
         is_top: Whether it is one of the best configurations of the study.
-        baselines: The baselines that it is, as they were asked for; usually one or none.
-        change: Of a path from a published method to a trial, what it has changed of the next contender; else None.
+        baselines: Requested baselines that it equals; usually one or none.
+        change: Change from the next contender, on a path from a published method to a trial; else None.
         comparison: Once all trials have ended, the winner minus this baseline, or this step of a path minus the one
-            before: as `studies.confirmation.verdicts.Comparison.entry` has it. Else None.
+            before, as in `studies.confirmation.verdicts.Comparison.entry`; else None.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -112,17 +112,17 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationRecord:
-    """What the ledger holds of a confirmation beside its trials: what was asked for, and who its contenders are.
+    """Confirmation without its trials: its request and its contenders.
 
     Attributes:
         study: Name of the study that is confirmed.
-        top: How many of its best configurations were asked for.
-        against: The baselines that were asked for.
-        seeds: Every contender is trained with each of them. The trials of a contender stand together, in this order.
-        contenders: The best configurations, best first, then the other baselines; or a path that ends at a trial,
-            backwards: the trial first, the published method last.
-        left_out: By name of a baseline why it is not among them.
-        most_parameters: Stored parameters that the best configurations may have; None for any number.
+        top: Requested number of best configurations.
+        against: Requested baselines.
+        seeds: Seeds with which every contender is trained. Trials of a contender are consecutive, in this order.
+        contenders: Best configurations, best first, then the other baselines. Or a path that ends at a trial, in
+            reverse: the trial first, the published method last.
+        left_out: Reasons why baselines are missing, by name.
+        most_parameters: Largest number of stored parameters of the best configurations; None for any.
     """
 
     study: str
@@ -135,7 +135,7 @@ class ConfirmationRecord:
 
     @property
     def asked(self) -> dict[str, object]:
-        """What was asked for; a confirmation is continued with the same."""
+        """Request, with which a confirmation must be continued."""
         if self.is_path:
             return {"trial": self.winner.trial, "seeds": len(self.seeds), "against": list(self.against)}
         size = {} if self.most_parameters is None else {"size": self.most_parameters}
@@ -143,21 +143,21 @@ class ConfirmationRecord:
 
     @property
     def is_path(self) -> bool:
-        """Whether it trains what lies between a published method and a trial."""
+        """Whether it trains the steps between a published method and a trial."""
         return self.winner.change is not None
 
     @property
     def winner(self) -> Contender:
-        """The best configuration of the study, or the trial at the end of a path."""
+        """Best configuration of the study, or the trial at the end of a path."""
         return self.contenders[0]
 
     def numbers_of(self, contender: int) -> range:
-        """Numbers of the trials of a contender, one per seed."""
+        """Return the trial numbers of a contender, one per seed."""
         return range(contender * len(self.seeds), (contender + 1) * len(self.seeds))
 
 
 class EventKind(StrEnum):
-    """What an event is about."""
+    """Kind of an event."""
 
     TAKEOVER = "takeover"
     LOST = "lost"
@@ -174,13 +174,13 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """Something worth knowing later: a keeper that took over, a worker that was lost, a launch that ended.
+    """Event of a study, such as a takeover, a lost worker, or the end of a launch.
 
     Attributes:
-        at: UTC.
-        kind: One of `EventKind`, or a word of another release.
-        trial: Number of the trial it is about; None for the whole study.
-        text: One line; of a note any.
+        at: Time in UTC.
+        kind: Member of `EventKind`, or a word of another release.
+        trial: Number of its trial; None for the whole study.
+        text: One line; notes may have several.
     """
 
     at: datetime
@@ -191,12 +191,12 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """What people have said of a trial, or of a study: the newest events of some kinds.
+    """User annotations of a trial or a study: the newest events of some kinds.
 
     Attributes:
         note: Free text.
-        tags: Words to find it by.
-        is_to_stop: Whether it was asked to stop; that stays so when it has.
+        tags: Tags.
+        is_to_stop: Whether its stop was requested; it stays true afterwards.
     """
 
     note: str = ""
@@ -204,7 +204,7 @@ class Annotation:
     is_to_stop: bool = False
 
     def after(self, event: EventRecord) -> "Annotation":
-        """What it is once something more was said."""
+        """Return the annotation after an event."""
         match event.kind:
             case EventKind.NOTE:
                 return replace(self, note=event.text)
@@ -217,8 +217,8 @@ class Annotation:
 
 
 def annotations_of(events: Iterable[EventRecord]) -> dict[int | None, Annotation]:
-    """What events, oldest first, say of trials by their numbers, and of the study by None."""
-    found: dict[int | None, Annotation] = {}
+    """Return the annotations by trial number, and of the study by None, from events in order."""
+    annotations: dict[int | None, Annotation] = {}
     for event in events:
-        found[event.trial] = found.get(event.trial, Annotation()).after(event)
-    return found
+        annotations[event.trial] = annotations.get(event.trial, Annotation()).after(event)
+    return annotations

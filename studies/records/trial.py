@@ -1,4 +1,4 @@
-"""What a trial is, and how it is executed."""
+"""Records of trials and their attempts."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -11,7 +11,7 @@ from search_space.words.dimensions import SideDimensions
 
 
 class TrialState(StrEnum):
-    """Where a trial stands. Complete, pruned and failed are terminal."""
+    """State of a trial. Complete, pruned and failed are terminal."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -27,37 +27,36 @@ class TrialState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
-    """A trial, as it is proposed and then as the ledger has it.
+    """Trial as proposed, and then as recorded.
 
-    What has a default is the ledger's to decide: whatever a proposal says of it, none of that is recorded.
+    Fields with a default are set by the ledger; values of a proposal are ignored.
 
     Attributes:
-        number: 0, 1, 2, … in its study.
-        origin: ``"published"``, ``"proposed"``, or ``"replicate"`` of another trial, with another seed.
+        number: Number 0, 1, 2, … in its study.
+        origin: ``"published"``, ``"proposed"``, or ``"replicate"`` of another trial with another seed.
         method: Name of the published method that was resized; None for proposals.
-        fingerprint: Of configuration and learning rates, of a replicate and in a confirmation also of the seed; unique
-            in the study.
-        description: One phrase for people.
-        proposal: Optuna parameter name to value, for the replay.
-        seed: Of the training.
+        fingerprint: Fingerprint of configuration and learning rates, and of the seed for replicates and confirmations;
+            unique in the study.
+        description: Short description.
+        proposal: Values of the Optuna parameters by name, for the replay.
+        seed: Seed of the training.
         attention: Dimensions at the attention sublayers; None without edits there.
         ffn: Dimensions at the FFN sublayers; None without edits there.
         attention_share: Share of the stored parameters at attention, in [0, 1].
-        stored_parameters: Trainable parameters that must be kept.
+        stored_parameters: Trainable parameters that must be stored.
         trained_parameters: Trainable parameters during training.
         head_parameters: Parameters of the task head, outside the budget.
         replicate_of: Number of the trial that it repeats; given exactly for replicates.
-        extra_flops: FLOPs per token that it adds at inference, by `search_space.parameter_counts.flops`; None where
-            none was recorded.
+        extra_flops: Extra FLOPs per token at inference, by `search_space.parameter_counts.flops`; None if not recorded.
         study_id: Key of its study.
-        state: Where it stands.
+        state: State of the trial.
         score: Final score; set exactly when complete.
-        steps: Optimiser steps of its newest reading; 0 without one.
+        steps: Optimizer steps of its newest reading; 0 without one.
         last_score: Score of its newest reading.
-        reason: Why it was pruned or failed.
-        attempt: Number of its newest attempt; 0 when never leased.
-        created_at: UTC.
-        ended_at: UTC; set exactly when terminal.
+        reason: Reason why it was pruned or failed.
+        attempt: Number of its newest attempt; 0 if never leased.
+        created_at: Time of creation in UTC.
+        ended_at: Time of the end in UTC; set exactly when terminal.
     """
 
     number: int
@@ -87,17 +86,17 @@ class TrialRecord:
     ended_at: datetime | None = None
 
     def again(self, **changes: Any) -> "TrialRecord":
-        """What was proposed, with some of it changed, as a trial that has yet to be recorded."""
+        """Return the proposal with some changes, as a trial that is not recorded yet."""
         return TrialRecord(**{name: getattr(self, name) for name in PROPOSED} | changes)
 
 
 PROPOSED = tuple(one.name for one in fields(TrialRecord) if one.default is MISSING)
-"""Fields of a trial that are proposed, and never change; the others are the ledger's."""
+"""Fields that a proposal sets and that never change; the ledger sets the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutline:
-    """A trial of the storage without its configuration and how it was proposed, see `TrialRecord`."""
+    """Trial of the storage without its configuration and proposal; see `TrialRecord`."""
 
     number: int
     state: TrialState
@@ -119,12 +118,12 @@ class TrialOutline:
 
     @classmethod
     def of(cls, trial: TrialRecord) -> Self:
-        """What of a trial is kept."""
+        """Return the outline of a trial."""
         return cls(**{each.name: getattr(trial, each.name) for each in fields(cls)})
 
 
 RankedTrial = TrialRecord | TrialOutline
-"""What of a trial says how it stands among the others."""
+"""Trial with the fields that decide its rank."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +132,11 @@ class AttemptRecord:
 
     Attributes:
         trial: Number of the trial.
-        attempt: 1, 2, 3, … in its trial.
-        worker: Who runs it.
-        lease_expires_at: When it is taken back unless renewed, UTC.
-        started_at: UTC.
-        ended_at: UTC; None while it runs.
+        attempt: Number 1, 2, 3, … in its trial.
+        worker: Name of its worker.
+        lease_expires_at: Time in UTC at which it is reclaimed unless renewed.
+        started_at: Time of the start in UTC.
+        ended_at: Time of the end in UTC; None while it runs.
         ending: ``complete``, ``pruned``, ``failed`` or ``lost``; None while it runs.
     """
 
@@ -152,12 +151,12 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTally:
-    """The trials of a study in a few numbers.
+    """Summary of the trials of a study.
 
     Attributes:
-        counts: How many are in each state, zeros included.
-        best: The highest final score, the mean over its seeds; None before a trial is complete.
-        ended_at: When the last one ended; None before one has.
+        counts: Number of trials in each state, zeros included.
+        best: Highest final score, the mean over its seeds; None before a trial is complete.
+        ended_at: Time of the last end; None before one.
     """
 
     counts: Mapping[TrialState, int]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
-from studies.ledger.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, is_there
+from studies.ledger.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, path_exists
 from studies.records import ArtefactRecord, AttemptRecord, StudyRecord
 from trial_runner.files import unfinished
 
@@ -191,7 +191,7 @@ def delete_files(paths: Iterable[str | Path]) -> dict[Path, str]:
 def delete_own_files(study: StudyRecord, paths: Collection[str]) -> dict[Path, str]:
     """Delete files that a ledger names with `delete_files`; files outside the study's folder are left."""
     own = {path for path in paths if is_own_file(study, path)}
-    foreign = [path for path in map(Path, sorted(set(paths) - own)) if is_there(path)]
+    foreign = [path for path in map(Path, sorted(set(paths) - own)) if path_exists(path)]
     return delete_files(own) | dict.fromkeys(foreign, "it lies outside the study's folder, and is not read either")
 
 

@@ -53,4 +53,4 @@ def hold_study(study: StudyRecord, ledger: Ledger, *, seconds: float, instead_of
         yield name
     finally:
         with suppress(StudiesError):
-            ledger.let_go(study.id, name)
+            ledger.release_hold(study.id, name)

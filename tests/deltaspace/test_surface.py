@@ -153,7 +153,7 @@ def test_what_is_not_there_is_a_key_error_with_a_plain_text(study, sample_storag
         deltaspace.open_study("nope", sample_storage)
     assert isinstance(missing.value, deltaspace.errors.UnknownStudyError)
     assert str(missing.value).startswith("no study 'nope' in ")
-    with pytest.raises(KeyError, match=r"^no trial 99; the study holds 0 to 5\.$"):
+    with pytest.raises(KeyError, match=r"^no trial 99; the study has 0 to 5\.$"):
         study.trial(99)
     with pytest.raises(KeyError, match=r"^no published method 'lroa_qv'\. Did you mean 'lora_qv'\? Known: "):
         deltaspace.published_method("lroa_qv")

@@ -406,7 +406,7 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         look.open(f"{STUDY}trial/?number=3")
         look.wait_for_text(".remarks .tag", "odd")
     with planted.ledger as ledger:
-        said = [(one.kind, one.trial, one.text) for one in ledger.said_by_people(planted.study.id)]
+        said = [(one.kind, one.trial, one.text) for one in ledger.user_events(planted.study.id)]
     assert said == [
         ("tags", 3, "of another"),
         ("tags", 3, "odd, to-repeat"),

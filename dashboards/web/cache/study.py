@@ -95,7 +95,7 @@ class WatchedStudy:
 
     def _read(self) -> None:
         key, known = self.record.id, len(self._trials)
-        self._said = self.ledger.said_by_people(key)
+        self._said = self.ledger.user_events(key)
         self.counts = self.ledger.state_counts(key)
         total = sum(self.counts.values())
         still_open = self.ledger.trials(key, states=_OPEN)

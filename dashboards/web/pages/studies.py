@@ -16,7 +16,7 @@ def _studies(asked: PageRequest) -> object:
 
 
 def _remark(asked: PageRequest, record: StudyRecord) -> dict[str, object]:
-    said = annotations_of(asked.storage.ledger.said_by_people(record.id)).get(None, Annotation())
+    said = annotations_of(asked.storage.ledger.user_events(record.id)).get(None, Annotation())
     return {"tags": said.tags, "note": said.note}
 
 

@@ -30,7 +30,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["show", "nope"], 2, "it holds: sample"),
+        (["show", "nope"], 2, "it contains: sample"),
         (["show", "smaple"], 2, "Did you mean 'sample'?"),
         (["trial", "sample", "99"], 2, "99"),
         (["describe", "lroa_qv"], 2, "Did you mean 'lora_qv'?"),

@@ -168,7 +168,7 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(datab
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlyer"]))
     with pytest.raises(LaunchError, match="at least 12 trials; short: it has fewer"):
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlier", "short"]))
-    with pytest.raises(UnknownStudyError, match="it holds: earlier, short"):
+    with pytest.raises(UnknownStudyError, match="it contains: earlier, short"):
         tried(database, "later")
 
 

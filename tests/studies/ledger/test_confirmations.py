@@ -38,7 +38,7 @@ def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
 
 def test_what_a_confirmation_is_is_read_as_it_was_written(kept, confirmation):
     assert kept.ledger.confirmation(confirmation) == CONFIRMATION
-    with pytest.raises(ConfirmationError, match="'sst2' must be a confirmation; it is a study that searches"):
+    with pytest.raises(ConfirmationError, match="'sst2' must be a confirmation; got a search study"):
         kept.ledger.confirmation(kept.ledger.study("sst2"))
 
 

@@ -13,7 +13,7 @@ from studies.ledger.files import (
     found_folder,
     identity,
     is_own_file,
-    is_there,
+    path_exists,
     written_file,
     written_folder,
 )
@@ -138,5 +138,5 @@ def test_what_leaves_the_folder_through_a_link_is_not(study, folder, outside):
     for file in ("trial-3/attempt-1/x", "trial-3/attempt-2/x", "trial-4/attempt-1/x"):
         assert (folder / file).read_text() == "mine"
         assert not is_own_file(study, folder / file)
-    assert not is_there(attempt / "round")
-    assert not is_there(attempt / "a\0b")
+    assert not path_exists(attempt / "round")
+    assert not path_exists(attempt / "a\0b")

@@ -88,9 +88,9 @@ def test_a_study_is_held_by_one_launch_until_it_lets_go(kept, other):
     refusal = ledger.hold(study, mine, 60)
     assert refusal.holder == theirs
     assert ledger.holder(study) == refusal
-    ledger.let_go(study, mine)
+    ledger.release_hold(study, mine)
     assert ledger.holder(study).holder == theirs
-    ledger.let_go(study, theirs)
+    ledger.release_hold(study, theirs)
     assert ledger.holder(study) is None
     assert ledger.hold(study, mine, 60) is None
 

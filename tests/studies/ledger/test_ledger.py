@@ -46,11 +46,11 @@ def test_a_study_name_is_given_once(ledger, values):
 
 
 def test_an_unknown_study_is_answered_with_those_that_exist(ledger, values):
-    with pytest.raises(UnknownStudyError, match="it holds none"):
+    with pytest.raises(UnknownStudyError, match="it contains none"):
         ledger.study("sst3")
     ledger.create_study(values.study(name="smoke"))
     ledger.create_study(values.study())
-    with pytest.raises(UnknownStudyError, match=r"no study 'sst3' in .*; it holds: smoke, sst2\."):
+    with pytest.raises(UnknownStudyError, match=r"no study 'sst3' in .*; it contains: smoke, sst2\."):
         ledger.study("sst3")
 
 
@@ -159,10 +159,10 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
 
 
 def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
-    with pytest.raises(StudiesError, match="no trial 5; the study holds none yet"):
+    with pytest.raises(StudiesError, match="no trial 5; the study has none yet"):
         kept.ledger.trial(kept.id, 5)
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)])
-    with pytest.raises(StudiesError, match="no trial 5; the study holds 0 to 1"):
+    with pytest.raises(StudiesError, match="no trial 5; the study has 0 to 1"):
         kept.ledger.trial(kept.id, 5)
 
 

@@ -154,7 +154,7 @@ def test_a_delta_does_not_count_among_the_snapshots(running, values):
 def test_a_report_speaks_of_its_own_attempt_only(running, values):
     others = {"readings": [values.reading(1, 10)]}, {"readings": [values.reading(0, 10, attempt=2)]}
     for report in (*others, {"artefact": values.artefact(1, 10)}):
-        with pytest.raises(ValueError, match="must not speak of"):
+        with pytest.raises(ValueError, match="must not contain data of"):
             settle(running, **report)
 
 
@@ -171,14 +171,14 @@ def test_an_odd_reason_is_stored_as_far_as_text_can_be(running, values):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"state": TrialState.QUEUED}, "goes on running, or ends"),
-        ({"score": 0.5}, "a score belongs"),
-        ({"reason": "why"}, "a reason belongs"),
-        ({"state": TrialState.COMPLETE}, "a score belongs"),
+        ({"state": TrialState.QUEUED}, "must be running, complete, pruned or failed"),
+        ({"score": 0.5}, "a final score must be given exactly"),
+        ({"reason": "why"}, "a reason must be given exactly"),
+        ({"state": TrialState.COMPLETE}, "a final score must be given exactly"),
         ({"state": TrialState.COMPLETE, "score": math.nan}, "must be finite"),
-        ({"state": TrialState.COMPLETE, "score": 0.5, "reason": "why"}, "a reason belongs"),
-        ({"state": TrialState.PRUNED, "score": 0.5, "reason": "why"}, "a score belongs"),
-        ({"state": TrialState.FAILED}, "a reason belongs"),
+        ({"state": TrialState.COMPLETE, "score": 0.5, "reason": "why"}, "a reason must be given exactly"),
+        ({"state": TrialState.PRUNED, "score": 0.5, "reason": "why"}, "a final score must be given exactly"),
+        ({"state": TrialState.FAILED}, "a reason must be given exactly"),
     ],
 )
 def test_an_end_that_makes_no_sense_cannot_be_reported(fields, message):

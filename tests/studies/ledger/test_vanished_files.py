@@ -24,7 +24,7 @@ def ledger(file):
 def test_a_deleted_file_is_said_in_a_line_and_not_made_again(what, file, ledger, values):
     study = ledger.create_study(values.study())
     vanish(file)
-    with pytest.raises(StorageError, match=r"must stay where it is while it is used; it was deleted\. ") as error:
+    with pytest.raises(StorageError, match=r"was deleted while in use\. ") as error:
         ledger.take_over(study.id, "keeper") if what == "write" else ledger.studies()
     assert "\n" not in str(error.value)
     assert not file.exists()
@@ -39,7 +39,7 @@ def test_a_file_put_in_its_place_is_left_as_it_is(file, ledger, values, tmp_path
     vanish(file)
     shutil.move(copy, file)
     before = file.read_bytes()
-    with pytest.raises(StorageError, match="it was replaced by another file"):
+    with pytest.raises(StorageError, match="was replaced by another file while in use"):
         ledger.record_event(study.id, "note", "lost")
     assert file.read_bytes() == before
 
