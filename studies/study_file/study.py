@@ -40,7 +40,7 @@ class Specification(Section):
         name: Unique in the storage.
         backbone: ``embedded``, a folder, or a name on the hub; or a mapping that says how its weights are held, too.
         task: What is learned.
-        budget: Most parameters a configuration may add: a share of the backbone's, or a number.
+        budget: Most parameters a configuration may add: a percentage of the backbone's such as ``0.5%``, or a number.
         trials: How many trials the study has in all, published methods among them.
         seed: Everything random derives from it.
         training: How every trial is trained.
