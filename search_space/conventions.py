@@ -1,7 +1,7 @@
-"""Counting conventions: what papers and released codes count of a published method.
+"""Counting conventions: the parameter counts of a published method in papers and released codes.
 
-Every number is a count of this package, of the method's configuration or of a documented variation of it, plus what a
-code has beside it (unused networks, norms, biases of the task head); nothing is looked up.
+Every number is a count of this package, of the method's configuration or of a documented variation of it, plus the
+extra modules of a code (unused networks, norms, biases of the task head). No number is looked up.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ _HE_STACKS = 3
 
 _QUERY_VALUE = (Port.Q, Port.V, Port.M)
 _KEY_VALUE = (Port.K, Port.V, Port.M)
-# What PEFT scales by default: it matches modules by the end of their names, and fused projections as a whole.
+# Modules that PEFT scales by default: it matches the end of their names, and fused projections as a whole.
 _PEFT_IA3: dict[str, tuple[Port, ...]] = {
     "bart": _QUERY_VALUE,
     "bert": (Port.K, Port.V, Port.CONCAT, Port.M),
@@ -38,30 +38,30 @@ _PEFT_IA3: dict[str, tuple[Port, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodCase:
-    """A published method with its hyper-parameter values, on a backbone."""
+    """A published method with its hyper-parameter values on a backbone."""
 
     method: PublishedMethod
     shape: BackboneShape
     values: HyperParameterValues
 
     def edits(self, **changes: float | str) -> tuple[Edit, ...]:
-        """Those of the method, with other values of the hyper-parameters it has."""
+        """Return the edits of the method with other values of the hyper-parameters that it has."""
         if self.method.name == "bitfit" and not (self.shape.biased_ports or self.shape.stack_norms):
             return ()  # cannot be built, but the biases can be counted
         settings = dict(self.values) | {name: value for name, value in changes.items() if self.has(name)}
         return self.method.configuration(self.shape, settings).edits
 
     def counts(self, **changes: float | str) -> Counts:
-        """Of the method, with other values of the hyper-parameters it has."""
+        """Count the method with other values of the hyper-parameters that it has."""
         return count(Configuration(edits=self.edits(**changes)), self.shape)
 
     def integer(self, name: str, default: int) -> int:
-        """A hyper-parameter that is a number; the default if it is absent."""
+        """Return the value of a numeric hyper-parameter; the default if it is absent."""
         return int(self.values.get(name, default))
 
     def has(self, name: str) -> bool:
-        """Whether the method has a hyper-parameter."""
-        return any(one.name == name for one in self.method.hyperparameters)
+        """Return whether the method has a hyper-parameter."""
+        return any(parameter.name == name for parameter in self.method.hyperparameters)
 
     @property
     def is_encoder(self) -> bool:
@@ -70,30 +70,30 @@ class MethodCase:
 
     @property
     def attentions(self) -> int:
-        """Attention sublayers of the backbone."""
+        """Number of attention sublayers of the backbone."""
         return len(self.shape.sublayers(Site.ATTENTION))
 
     @property
     def blocks(self) -> int:
-        """Blocks of the backbone, in either stack."""
+        """Number of blocks of the backbone, in both stacks."""
         return len(self.shape.sublayers(Site.FFN))
 
 
 def stored(case: MethodCase) -> int:
-    """What is attached; of the multi-head adapter with the norm of the released code at every attention."""
+    """Count the stored parameters; for the multi-head adapter with the norm of the released code at every attention."""
     norms = 2 * case.shape.width * case.attentions
     is_he = case.method.name == "multihead_parallel_adapter" and case.shape.kind is not StackKind.DECODER
     return case.counts().stored + (norms if is_he else 0)
 
 
 def trained_mlp(case: MethodCase) -> int | None:
-    """Trained when an MLP makes the tables."""
+    """Count the parameters trained if an MLP makes the tables."""
     name = "reparameterization_width"
     return case.counts(**{name: case.integer(name, _LI_MIDDLE)}).trained if case.has(name) else None
 
 
 def weights_per_head(case: MethodCase, heads: Heads) -> int | None:
-    """Weights of the multi-head adapter with so many blocks."""
+    """Count the weights of the multi-head adapter with a block for each of some heads."""
     if case.method.name != "multihead_parallel_adapter":
         return None
     edits = tuple(
@@ -105,7 +105,7 @@ def weights_per_head(case: MethodCase, heads: Heads) -> int | None:
 
 
 def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
-    """A method of He et al. 2022 as their code has it; None where it does not."""
+    """Return the edits of a method in the code of He et al. 2022; None if the code lacks it."""
     if "unify" not in case.method.codes or case.shape.kind is StackKind.DECODER:
         return None
     middle = case.integer("reparameterization_width", _HE_MIDDLE)
@@ -115,7 +115,11 @@ def _of_he(case: MethodCase) -> tuple[Edit, ...] | None:
 
 
 def _trained_by_he(case: MethodCase, edits: tuple[Edit, ...], *, stacks: int | None) -> int:
-    """What their code trains, with prefix MLPs for so many kinds of attention; None: for those there are."""
+    """Count the parameters trained by their code.
+
+    Args:
+        stacks: Number of attention kinds with a prefix MLP; None for those of the backbone.
+    """
     total = 0
     for edit in edits:
         trained = count_edits((edit,), case.shape).trained
@@ -127,7 +131,7 @@ def _trained_by_he(case: MethodCase, edits: tuple[Edit, ...], *, stacks: int | N
 
 
 def unify_trained(case: MethodCase) -> int | None:
-    """Trained by the code of He et al. 2022, prefix MLPs and norms at attention included."""
+    """Count the parameters trained by the code of He et al. 2022, prefix MLPs and norms at attention included."""
     edits = _of_he(case)
     if edits is None:
         return None
@@ -140,7 +144,7 @@ def unify_trained(case: MethodCase) -> int | None:
 
 
 def unify_requires_grad(case: MethodCase) -> int | None:
-    """With the second adapter that their RoBERTa has beside every FFN, unused."""
+    """Count also the second, unused adapter of their RoBERTa at every FFN."""
     edits, trained = _of_he(case), unify_trained(case)
     if edits is None or trained is None or not case.is_encoder:
         return None
@@ -153,13 +157,13 @@ def unify_requires_grad(case: MethodCase) -> int | None:
 
 
 def unify_receiving_grad(case: MethodCase) -> int | None:
-    """Without what their RoBERTa does not use."""
+    """Count without the modules that their RoBERTa does not use."""
     edits = _of_he(case)
     return None if edits is None or not case.is_encoder else _trained_by_he(case, edits, stacks=None)
 
 
 def impl(case: MethodCase) -> int | None:
-    """What Chen et al. 2022 count, of the methods they compare."""
+    """Count as Chen et al. 2022, for the methods that they compare."""
     if "inducer" not in case.method.codes:
         return None
     match case.method.name:
@@ -174,7 +178,7 @@ def impl(case: MethodCase) -> int | None:
 
 
 def mam_inducer(case: MethodCase, norms: int) -> int | None:
-    """With so many LayerNorms a block: one at the FFN adapter, the rest unused."""
+    """Count the method with some LayerNorms per block: one at the FFN adapter, the rest unused."""
     if case.method.name != "mam_inducer":
         return None
     unused = 2 * case.shape.width * case.blocks * (norms - 1)
@@ -182,7 +186,7 @@ def mam_inducer(case: MethodCase, norms: int) -> int | None:
 
 
 def peft(case: MethodCase) -> int | None:
-    """As PEFT: prompts of both stacks, and (IA)^3 where its defaults put it."""
+    """Count as PEFT: prompts of both stacks, and (IA)^3 at its default modules."""
     if case.method.name in ("prompt_tuning", "p_tuning"):
         stacks = 2 if case.shape.kind is StackKind.ENCODER_DECODER else 1
         return case.counts(prompt_length=stacks * case.integer("prompt_length", 1)).trained
@@ -205,7 +209,7 @@ def _scaling(ports: Iterable[Port]) -> tuple[Edit, ...]:
 
 
 def prefix_of_peft(case: MethodCase, *, is_projected: bool) -> int | None:
-    """One table, of decoder self-attention where there is one; its network is as wide as the keys."""
+    """Count one table, for the decoder's self-attention if there is one; its network is as wide as the keys."""
     if case.method.name != "prefix_tuning":
         return None
     width, is_double = case.shape.key_value_width, case.shape.kind is StackKind.ENCODER_DECODER
@@ -216,7 +220,7 @@ def prefix_of_peft(case: MethodCase, *, is_projected: bool) -> int | None:
 
 
 def adapterhub(case: MethodCase) -> int | None:
-    """As the library adapters: no norms, no adapter at cross-attention."""
+    """Count as the library adapters: no norms, no adapter at cross-attention."""
     if "adapterhub" not in case.method.codes:
         return None
     if case.method.name == "ia3":  # scales the output of the module it wraps: W_1, or the down projection
@@ -231,12 +235,12 @@ def adapterhub(case: MethodCase) -> int | None:
 
 
 def adapters(case: MethodCase) -> int | None:
-    """Houlsby adapters alone, without norms."""
+    """Count Houlsby adapters alone, without norms."""
     return case.counts(norm="none").with_bias if "houlsby" in case.method.codes else None
 
 
 def original_trained(case: MethodCase) -> int | None:
-    """Adapters, every LayerNorm of the backbone and the task head."""
+    """Count adapters, every LayerNorm of the backbone and the task head."""
     alone = adapters(case)
     if alone is None or not case.is_encoder:
         return None
@@ -246,17 +250,17 @@ def original_trained(case: MethodCase) -> int | None:
 
 
 def loralib(case: MethodCase) -> int | None:
-    """LoRA without biases."""
+    """Count LoRA without biases."""
     return case.counts(bias="no").trained if case.method.name == "lora_qv" else None
 
 
 def kept_half_percent(case: MethodCase) -> int | None:
-    """What diff pruning leaves when it may change 0.5% of the weights."""
+    """Count the weights that diff pruning changes at 0.5% of the backbone."""
     return case.counts(fraction=0.005).stored if case.method.name == "diff_pruning" else None
 
 
 def first_stage(case: MethodCase) -> int | None:
-    """A change and a gate for every weight of diff pruning, and a gate for every tensor."""
+    """Count a change and a gate for every weight of diff pruning, and a gate for every tensor."""
     if case.method.name != "diff_pruning":
         return None
     shape = case.shape
@@ -267,10 +271,10 @@ def first_stage(case: MethodCase) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """A way of counting.
+    """A counting convention.
 
     Attributes:
-        count: Parameters of a method by it; None where it means nothing.
+        count: Function from a method to its parameters; None where the convention does not apply.
         meaning: One line.
     """
 
@@ -333,13 +337,13 @@ CONVENTIONS: Mapping[str, Convention] = {
         first_stage, "a change and a gate for every weight, pooler included, and a gate for every tensor"
     ),
 }
-"""Every convention by its name, as in tables and JSON; those of this package first."""
+"""Conventions by name, as in tables and JSON; those of this package first."""
 
 
 def conventions(method: str, shape: BackboneShape, settings: HyperParameterValues | None = None) -> dict[str, int]:
-    """Parameters of a published method by every counting convention that concerns it.
+    """Return the parameters of a published method by every counting convention that applies.
 
-    BitFit counts 0 where the backbone has no bias, although it cannot be built there.
+    BitFit counts 0 if the backbone has no bias, although it cannot be built there.
 
     Args:
         settings: Hyper-parameter values by name or alias; the rest keep their defaults.
@@ -351,5 +355,5 @@ def conventions(method: str, shape: BackboneShape, settings: HyperParameterValue
     published = published_method(method)
     values = {name: value for name, value in published.values(settings).items() if value is not None}
     case = MethodCase(method=published, shape=shape, values=values)
-    found = {name: convention.count(case) for name, convention in CONVENTIONS.items()}
-    return {name: number for name, number in found.items() if number is not None}
+    counts = {name: convention.count(case) for name, convention in CONVENTIONS.items()}
+    return {name: number for name, number in counts.items() if number is not None}

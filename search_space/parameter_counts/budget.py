@@ -1,4 +1,4 @@
-"""Budgets, and the solver from (structure, share of attention, budget) to integer bottlenecks."""
+"""Budgets, and the solver from structure, share of attention and budget to integer bottlenecks."""
 
 import math
 import re
@@ -53,14 +53,14 @@ def read_budget(written: str | int | float, name: str = "budget") -> int | float
 
 
 def budget_parameters(budget: int | float, whole: int) -> int:
-    """A budget as a number of parameters, rounded down.
+    """Return a budget as a number of parameters, rounded down.
 
     Args:
-        budget: As `read_budget` gives it.
+        budget: Budget from `read_budget`.
         whole: Parameters of the backbone.
 
     Raises:
-        BudgetError: If a share is not in (0, 1], or there are not that many parameters.
+        BudgetError: If a share is not in (0, 1], or a number is out of range.
     """
     if isinstance(budget, int):
         if not 1 <= budget <= MAX_PARAMETERS:
@@ -73,21 +73,21 @@ def budget_parameters(budget: int | float, whole: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideCost:
-    """The affine count of all edits at attention, or all others, as a function of the units of width to spend.
+    """Affine parameter count of the edits at attention, or of all others, as a function of units of width.
 
-    A unit is one row at one sublayer of every sized edit; where widening single sublayers is not possible (edits at
-    unlike numbers of sublayers, a reparameterized prefix) it is one row at all of them. Forms whose width grows in
-    steps of more than one make all widths of the side grow by ``step`` rows.
+    A unit is one row at one sublayer of every sized edit. It is one row at all of them if single sublayers cannot be
+    widened (edits at different numbers of sublayers, a reparameterized prefix). If the width of a form grows in larger
+    steps, all widths of the side grow by ``step`` rows.
 
     Attributes:
-        edits: Of the side, or of a part of it; all have one width.
+        edits: Edits of the side, or of a part of it; all have one width.
         intercept: Stored parameters at width 0.
-        slope: Of one unit.
-        sublayers: UnitCounts of the smallest widths; 0 without anything to size.
+        slope: Stored parameters of one unit.
+        sublayers: Units of the smallest widths; 0 without a bottleneck to size.
         step: Rows of a unit.
-        most: UnitCounts of the largest widths; None where nothing bounds them.
-        fixed_flops: FLOPs per token that inference has more, at width 0.
-        unit_flops: Of one unit.
+        max_units: Units of the largest widths; None if they are unbounded.
+        fixed_flops: Extra FLOPs per token at inference, at width 0.
+        unit_flops: Extra FLOPs per token of one unit.
     """
 
     edits: tuple[Edit, ...]
@@ -95,16 +95,16 @@ class SideCost:
     slope: int
     sublayers: int
     step: int
-    most: int | None
+    max_units: int | None
     fixed_flops: int = 0
     unit_flops: int = 0
 
     @classmethod
     def of(cls, edits: tuple[Edit, ...], shape: BackboneShape, step: int = 1) -> "SideCost":
-        """The cost of the edits of one side, what several edits share aside.
+        """Compute the cost of the edits of one side, without shared parameters.
 
         Args:
-            step: Smallest width that all edits beside them can have, too.
+            step: Smallest width that all edits of the other parts can have, too.
         """
         numbers = {edit: instance_count(edit, shape) for edit in edits}
         sized = {edit: edit.sized_form for edit in edits if edit.sized_form is not None}
@@ -118,39 +118,39 @@ class SideCost:
             slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
             sublayers=sublayers,
             step=step,
-            most=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
+            max_units=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
             fixed_flops=sum(number * flops[edit].weights for edit, number in numbers.items()),
             unit_flops=step * sum(flops[edit].weights_per_width * numbers[edit] // max(sublayers, 1) for edit in sized),
         )
 
     @property
     def min_cost(self) -> int:
-        """With every bottleneck at its smallest."""
+        """Stored parameters with every bottleneck at its smallest."""
         return self.intercept + self.slope * self.sublayers
 
     def units(self, parameters: float) -> int:
-        """Most summed width whose cost is at most ``parameters``; never below one a sublayer."""
+        """Return the most units whose cost is at most ``parameters``, at least one per sublayer."""
         if not self.slope:
             return 0
         units = max(self.sublayers, math.floor((parameters - self.intercept) / self.slope))
-        return units if self.most is None else min(units, self.most)
+        return units if self.max_units is None else min(units, self.max_units)
 
     def cost(self, units: int) -> int:
-        """Stored parameters of so many units."""
+        """Return the stored parameters of some units."""
         return self.intercept + self.slope * units
 
     def flops(self, units: int) -> int:
-        """FLOPs per token that so many units add at inference."""
+        """Return the FLOPs per token that some units add at inference."""
         return self.fixed_flops + self.unit_flops * units
 
     def widths(self, units: int) -> dict[Edit, tuple[int, int]]:
-        """Width of every edit, and at how many sublayers it is one step more; of any number without a bottleneck."""
+        """Return the width of every edit and its number of widened sublayers; any number without a bottleneck."""
         width, widened = divmod(units, max(self.sublayers, 1))
         return dict.fromkeys(self.edits, (width * self.step, widened))
 
 
 def _widenable(sized: Mapping[Edit, SizedForm], numbers: Mapping[Edit, int]) -> int:
-    """In how many steps the widths of some edits grow by one step; 0 without edits."""
+    """Return the number of units per step of all widths; 0 without edits."""
     counts = {numbers[edit] for edit in sized}
     steps = {form.width_step for form in sized.values()}
     has_one_length = any(form.reparameterization is not None for form in sized.values())
@@ -158,20 +158,20 @@ def _widenable(sized: Mapping[Edit, SizedForm], numbers: Mapping[Edit, int]) -> 
 
 
 BudgetSplits = Mapping[tuple[Edit, ...], float]
-"""Of a side some of its edits, and their share of what the side stores; its other edits get the rest."""
+"""Some edits of a side to their share of its stored parameters; the side's other edits get the rest."""
 
 UnitCounts = Any
-"""Of a side that is not split a whole number; else those of both of its parts."""
+"""Number of units of a side, or a pair of them for both parts of a split side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitCost:
-    """The cost of two groups of edits whose widths are solved apart: those of a side that is split, or both sides.
+    """Cost of two groups of edits with separate widths: those of a split side, or both sides.
 
     Attributes:
-        first: What the first edits cost.
-        second: What the others cost.
-        share: Of the first, in [0, 1]; plays no part unless both have a bottleneck to size.
+        first: Cost of the first edits.
+        second: Cost of the others.
+        share: Share of the first, in [0, 1]; ignored unless both have a bottleneck to size.
 
     Raises:
         BudgetError: If the share is out of range.
@@ -188,7 +188,7 @@ class SplitCost:
 
     @classmethod
     def of(cls, edits: tuple[Edit, ...], splits: BudgetSplits, shape: BackboneShape) -> "SplitCost":
-        """The cost of a side's edits, divided by the split that has some of them; else the second part is nothing."""
+        """Compute the cost of a side's edits, split if a split contains some of them; else the second part is empty."""
         for chosen, share in splits.items():
             first = tuple(edit for edit in edits if edit in chosen)
             if 0 < len(first) < len(edits):
@@ -198,37 +198,37 @@ class SplitCost:
 
     @property
     def min_cost(self) -> int:
-        """With every bottleneck at its smallest."""
+        """Stored parameters with every bottleneck at its smallest."""
         return self.first.min_cost + self.second.min_cost
 
     def units(self, parameters: float) -> tuple[UnitCounts, UnitCounts]:
-        """Most units of both whose cost is at most ``parameters``; never below the smallest."""
-        whole = max(self.min_cost, math.floor(parameters))
-        target = min(max(self.share * whole, self.first.min_cost), whole - self.second.min_cost)
+        """Return the most units of both whose cost is at most ``parameters``, at least the smallest."""
+        total = max(self.min_cost, math.floor(parameters))
+        target = min(max(self.share * total, self.first.min_cost), total - self.second.min_cost)
         units: UnitCounts = self.first.units(target)
-        others: UnitCounts = self.second.units(whole - self.first.cost(units))
-        return self.first.units(whole - self.second.cost(others)), others
+        others: UnitCounts = self.second.units(total - self.first.cost(units))
+        return self.first.units(total - self.second.cost(others)), others
 
     def cost(self, units: UnitCounts) -> int:
-        """Stored parameters of so many units."""
+        """Return the stored parameters of some units."""
         return self.first.cost(units[0]) + self.second.cost(units[1])
 
     def flops(self, units: UnitCounts) -> int:
-        """FLOPs per token that so many units add at inference."""
+        """Return the FLOPs per token that some units add at inference."""
         return self.first.flops(units[0]) + self.second.flops(units[1])
 
     def widths(self, units: UnitCounts) -> dict[Edit, tuple[int, int]]:
-        """Width of every edit, and at how many sublayers it is one step more."""
+        """Return the width of every edit and its number of widened sublayers."""
         return self.first.widths(units[0]) | self.second.widths(units[1])
 
 
 def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> UnitCounts:
-    """The units of two groups of edits that use most of what is allowed, at least the smallest of each.
+    """Return the units of two groups of edits that use most of the limits, at least the smallest of each.
 
     Args:
-        both: What they cost.
-        parameters: Most that they store, beside what several edits have in common.
-        extra_flops: Most FLOPs per token that inference has more; None for any number.
+        both: Cost of both groups.
+        parameters: Most stored parameters, shared ones aside.
+        extra_flops: Most extra FLOPs per token at inference; None for any number.
     """
 
     def fits(units: UnitCounts) -> bool:
@@ -255,26 +255,25 @@ def solve(  # noqa: PLR0913
     splits: BudgetSplits = MappingProxyType({}),
     extra_flops: int | None = None,
 ) -> Configuration:
-    """The structure with the largest bottlenecks that the budget allows.
+    """Return the structure with the largest bottlenecks that the budget allows.
 
-    Attention gets its share, the FFN what is left of the whole, and attention again what the FFN's steps leave over;
-    a side that is split divides what it gets in the same way. What does not reach for one more unit at every sublayer
-    widens the sublayers nearest the output by one. The result stores at most ``parameters``.
+    Attention gets its share, the FFN the rest, and attention again the remainder of the FFN's last step. A split side
+    divides its budget in the same way. Units that are too few for every sublayer widen the sublayers nearest the output
+    by one. The result stores at most ``parameters``.
 
     Args:
-        structure: Its widths do not matter.
-        attention_share: Share of the budget that attention should get, in [0, 1]; plays no part when one side has
-            no bottleneck to size.
-        parameters: The budget; the smallest bottlenecks must fit it.
-        budget_fraction: Share of the budget that is used, in (0, 1]; the smallest bottlenecks may use more of it.
-        splits: Of a side's budget between its edits, at most one for each side; all edits of a side have one width
-            without.
-        extra_flops: Most FLOPs per token that inference has more, beside those of the smallest bottlenecks; None for
-            any number.
+        structure: Configuration whose widths are ignored.
+        attention_share: Share of the budget for attention, in [0, 1]; ignored if one side has no bottleneck to size.
+        parameters: Budget; the smallest bottlenecks must fit it.
+        budget_fraction: Used share of the budget, in (0, 1]; the smallest bottlenecks may use more of it.
+        splits: Splits of a side's budget between its edits, at most one per side; without one all edits of a side have
+            one width.
+        extra_flops: Most extra FLOPs per token at inference, beyond those of the smallest bottlenecks; None for any
+            number.
 
     Raises:
-        BudgetError: If the structure does not fit with every bottleneck at 1, and the error says what it takes; or if
-            a share or ``extra_flops`` is out of its range.
+        BudgetError: If the structure does not fit with every bottleneck at 1; the error names the least number. Or if a
+            share or ``extra_flops`` is out of range.
         InvalidEditError: If the structure is not valid on the backbone.
     """
     if not 0 <= attention_share <= 1:

@@ -1,6 +1,6 @@
 """Exact parameter counts by formula, without weights.
 
-The count of an edit is affine in its width at every sublayer, which is what makes budgets solvable in closed form.
+The count of an edit is affine in its width at every sublayer, so that budgets have a closed-form solution.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class Counts:
     Attributes:
         weights_only: Matrices (and constants) of the stored deltas, the accounting of He et al. 2022, appendix B.
         with_bias: ``weights_only`` plus the biases of the forms.
-        stored: All that must be kept after training. The budget binds it.
-        trained: All that is trained: a reparameterized prefix counts its MLP instead of its table.
+        stored: All parameters kept after training. The budget limits this number.
+        trained: All trained parameters: a reparameterized prefix counts its MLP instead of its table.
     """
 
     weights_only: int
@@ -32,24 +32,24 @@ class Counts:
 
 
 def affine_count(edit: Edit, shape: BackboneShape) -> AffineCount:
-    """Parameters of an edit at one of its places (see `instance_count`)."""
+    """Return the parameters of an edit at one of its instances (see `instance_count`)."""
     return edit.form.count(edit, shape) + edit.gate.count(edit, shape)
 
 
 def shared_parameter_count(edits: tuple[Edit, ...]) -> int:
-    """Parameters that several edits have in common, such as the C of shared Kronecker products."""
+    """Return the parameters that several edits share, such as the C of shared Kronecker products."""
     return sum(dict(edit.form.shared_parameters for edit in edits if edit.form.shared_parameters is not None).values())
 
 
 def instance_count(edit: Edit, shape: BackboneShape) -> int:
-    """How many times an edit is built: its sublayers; norms of the stack; once for what is outside the blocks."""
+    """Return the number of instances of an edit: its sublayers, the norms of the stack, or one outside the blocks."""
     if edit.site is Site.STACK:
         return shape.stack_norms
     return 1 if edit.site in (Site.EMBEDDING, Site.GLOBAL) else sublayer_count(edit, shape)
 
 
 def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
-    """Width of an edit's form at each of its sublayers; 0 for forms without one."""
+    """Return the width of an edit's form at each of its sublayers; 0 for forms without one."""
     sublayers = sublayers_of(edit, shape)
     form = edit.sized_form
     if form is None:
@@ -60,17 +60,17 @@ def widths(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
 
 
 def count(configuration: Configuration, shape: BackboneShape) -> Counts:
-    """Count a configuration on a backbone.
+    """Count the parameters of a configuration on a backbone.
 
     Raises:
-        InvalidEditError: If the configuration is not valid on it.
+        InvalidEditError: If the configuration is not valid on the backbone.
     """
     check_on(configuration.edits, shape)
     return count_edits(configuration.edits, shape)
 
 
 def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
-    """Count some edits on a backbone they are valid on."""
+    """Count the parameters of some edits on a backbone; they must be valid on it."""
     weights, biases, extras, surplus = shared_parameter_count(edits), 0, 0, 0
     for edit in edits:
         cost, number, summed = affine_count(edit, shape), instance_count(edit, shape), total_width(edit, shape)
@@ -83,7 +83,7 @@ def count_edits(edits: tuple[Edit, ...], shape: BackboneShape) -> Counts:
 
 
 def total_width(edit: Edit, shape: BackboneShape) -> int:
-    """Of an edit's form, over all its places; 0 for forms without one."""
+    """Return the summed width of an edit's form over all its instances; 0 for forms without one."""
     form = edit.sized_form
     if form is None:
         return 0

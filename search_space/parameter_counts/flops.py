@@ -1,7 +1,7 @@
-"""What a configuration computes beyond its backbone at inference, by formula.
+"""FLOPs of a configuration beyond its backbone at inference, by formula.
 
 Counted are the multiplications and additions of matrix products and of factors per channel, two for every weight that
-a token meets; biases, activations, norms and the task head are not. What can be merged into the weights costs nothing.
+multiplies a token. Biases, activations, norms and the task head are not counted. Mergeable edits cost nothing.
 """
 
 from search_space.affine import AffineCount
@@ -12,11 +12,11 @@ from search_space.mergeability import merge_obstacle
 from search_space.parameter_counts.counts import instance_count, total_width
 
 FLOPS = 2
-"""Of a weight that a token meets: a multiplication and an addition."""
+"""FLOPs per weight and token: a multiplication and an addition."""
 
 
 def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
-    """FLOPs per token that a configuration adds at inference, on a backbone that it is valid on."""
+    """Return the FLOPs per token that a configuration adds at inference; it must be valid on the backbone."""
     total = 0
     for edit in configuration.edits:
         cost = affine_flops(edit, shape)
@@ -25,8 +25,8 @@ def extra_flops(configuration: Configuration, shape: BackboneShape) -> int:
 
 
 def affine_flops(edit: Edit, shape: BackboneShape) -> AffineCount:
-    """FLOPs per token of an edit at one of its places, as a function of its width; 0 where it can be merged."""
+    """Return the FLOPs per token of an edit at one instance, as a function of its width; 0 if it can be merged."""
     if merge_obstacle(edit, shape) is None:
         return AffineCount()
-    met = edit.form.inference_weights(edit, shape) + edit.gate.inference_weights(edit, shape)
-    return AffineCount(weights=FLOPS * met.weights, weights_per_width=FLOPS * met.weights_per_width)
+    read = edit.form.inference_weights(edit, shape) + edit.gate.inference_weights(edit, shape)
+    return AffineCount(weights=FLOPS * read.weights, weights_per_width=FLOPS * read.weights_per_width)

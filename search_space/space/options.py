@@ -131,50 +131,47 @@ PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
 class SpaceOptions:
-    """What may be proposed. Dimensions with one value add nothing to the search.
+    """Dimensions of the proposals of a study. A dimension with one value adds nothing to the search.
 
     Attributes:
-        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all`` but
-            those that came later (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
-            budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters, and one that fixes a size is taken
-            exactly as it is.
+        published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``
+            except the later ones (``dora``, ``vera``, ``unipelt``), ``none``, or a list. A method is resized to the
+            budget; a point such as ``lora_qv:s=4`` has fixed hyper-parameters. A point that fixes a size is used
+            unchanged.
         published_scale: Fixed scale of the published methods that have one (He et al. 2022: 4 for generation, 2 for
             classification).
-        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
-        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
-        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
+        attention_forms: Functional forms at the attention sublayers; empty for no edits there.
+        ffn_forms: Functional forms at the FFN sublayers; empty for no edits there.
+        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` makes one for each kind, or none.
         layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
             groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
-        edits_per_side: How many edits a side may have: one, or ``[1, 2]`` also two of different write or form, with a
-            split of the side's budget between them. What a form writes together, such as LoRA at q and v, is one.
-        activations: Of bottlenecks.
+        edits_per_side: Numbers of edits of a side: one, or with ``[1, 2]`` also two of different write or form, with a
+            split of the side's budget between them. Joint edits of a form, such as LoRA at q and v, count as one.
+        activations: Nonlinearities of bottlenecks.
         gates: Composition functions, wherever they are legal.
-        scales: Fixed scales, of the gate ``scale``.
-        scale_per: For what a learned scale has a number of its own, of the gate ``scale_learned``.
-        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
+        scales: Fixed scales of the gate ``scale``.
+        scale_per: Granularities of the gate ``scale_learned``.
+        key_widths: Bottlenecks of an inducer's keys, for the gate ``inducer``; with None the query is its own key.
         norms: Own LayerNorms of bottlenecks.
-        biases: Of bottlenecks and low-rank maps; usually a bottleneck has them, but not at the heads and at k, and a
-            low-rank map has none.
-        inits: How bottlenecks start.
-        reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
-        products: Kronecker products of the form phm, where they divide the widths.
-        factors: Rank of their factors; None for full matrices.
-        sharing: Whether phm's small factors are shared by all sublayers.
-        near_duplicates: Whether what computes the same as something else, or nearly, is proposed too.
-        size: Lowest and highest share of the budget that a proposal is made for, searched on a logarithmic scale; null
-            is all of it, and 0.125 to 1 where a study wants small configurations, too (see ``objectives``). Published
-            methods have the whole.
-        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null is any number. What can be
-            merged into the weights adds none.
-        mergeable: Whether only what can be merged into the weights is tried, published methods included.
-        attention_share: Lowest and highest share of the budget at attention, when both sublayers are edited.
+        biases: Biases of bottlenecks and low-rank maps; ``usual`` gives them to bottlenecks, except at the heads and k.
+        inits: Initialisations of bottlenecks.
+        reparameterizations: Hidden widths of MLPs that make tables during training; with None the tables are trained.
+        products: Numbers of Kronecker products of the form phm, if they divide the widths.
+        factors: Ranks of their factors; None for full matrices.
+        sharing: Sharing of phm's small factors between all sublayers.
+        near_duplicates: Whether structures that compute the same as another, or nearly the same, are included.
+        size: Lowest and highest share of the budget, searched on a logarithmic scale; null for all of it. Use 0.125
+            to 1 in studies of small configurations, too (see ``objectives``). Published methods get the whole budget.
+        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null for any number. Edits that
+            can be merged into the weights add none.
+        mergeable: Whether all configurations, published methods included, must be mergeable into the weights.
+        attention_share: Lowest and highest share of the budget at attention, if both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
-        head_learning_rates: Lowest and highest peak learning rate of the task head, which is then searched; null is
-            that of ``training.head_learning_rate``, at which published methods are tried first where their rates are
-            the expected ones.
-        learning_rates_of: What the ranges are of: by ``weights`` of the rate itself; by ``output`` of what a step does
-            to the output, which is the rate times the fixed scale of the gate and the number of summed forms.
+        head_learning_rates: Lowest and highest peak learning rate of the task head, which is then searched; null for
+            ``training.head_learning_rate``. Published methods use that one first, if their rates are as expected.
+        learning_rates_of: Quantity that the ranges bound: ``weights`` for the rate itself; ``output`` for the effect of
+            a step on the output, the rate times the gate's fixed scale and the number of summed forms.
 
     Raises:
         SettingError: If a name is unknown, or a range or a list is empty.

@@ -137,7 +137,7 @@ def min_cost(
     """
     edits = tuple(_with_widest_gate(edit, options) for edit in point.at_layers(layers))
     cost = SideCost.of(edits, shape, step)
-    if cost.most is not None and cost.most < cost.sublayers:
+    if cost.max_units is not None and cost.max_units < cost.sublayers:
         return None
     return PointCost(parameters=cost.min_cost + shared_parameter_count(edits), extra_flops=cost.flops(cost.sublayers))
 

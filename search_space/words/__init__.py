@@ -1,1 +1,1 @@
-"""Configurations as people read them: sentences, formulas, names."""
+"""Configurations in words: sentences, formulas, names."""

@@ -1,4 +1,4 @@
-"""Configurations in words and formulas: a sentence, the four dimensions, and the nearest published method."""
+"""Configurations in words: a sentence, the four dimensions, and the nearest published method."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,14 @@ from search_space.words.sentence import phrases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideView(SideDimensions):
-    """The dimensions of the edits of a side, with what else tells configurations apart.
+    """Dimensions of the edits of one side, with further differences between configurations.
 
     Attributes:
-        read: What the form is computed of; ``none`` for constants.
-        variant: What else tells methods apart, such as ``own norm`` or ``keys q + MLP``; None for nothing.
-        site: The sites, where they are not every attention or every FFN.
-        layers: The layer choices, where they are not all layers.
+        read: Port that the form reads; ``none`` for constants.
+        variant: Difference between methods that the dimensions do not show, such as ``own norm`` or ``keys q + MLP``;
+            None for none.
+        site: Sites other than every attention or every FFN; None for those.
+        layers: Layer choices other than all layers; None for those.
     """
 
     read: str
@@ -35,11 +36,11 @@ class SideView(SideDimensions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How a configuration differs from a published method.
+    """Differences between a configuration and a published method.
 
     Attributes:
-        differences: One phrase each, such as ``"FFN activation gelu instead of relu"``; sizes do not count.
-        distance: How much they weigh; a side that one of the two leaves alone weighs 3, anything else 1.
+        differences: One phrase each, such as ``"FFN activation gelu instead of relu"``; sizes are ignored.
+        distance: Sum of weights: 3 for a side that only one of the two edits, 1 for any other difference.
     """
 
     method: PublishedMethod
@@ -48,7 +49,7 @@ class Difference:
 
 
 def side_view(edits: Sequence[Edit]) -> SideView | None:
-    """The dimensions of the edits of one side; None without edits."""
+    """Return the dimensions of the edits of one side; None without edits."""
     if not edits:
         return None
     sized = [edit.sized_form for edit in edits if edit.sized_form is not None]
@@ -64,7 +65,7 @@ def side_view(edits: Sequence[Edit]) -> SideView | None:
         bottleneck=min((form.width for form in sized), default=None),
         activation=_joined(activations) or None,
         scale=scales[0] if scales else None,
-        # what tells published methods apart beside the dimensions
+        # differences between published methods that the dimensions do not show
         variant=_joined(word for edit in edits for word in (edit.form.variant, edit.gate.variant) if word) or None,
         site=None if {edit.site for edit in edits} <= {Site.ATTENTION, Site.FFN} else _joined(e.site for e in edits),
         layers=None if all(edit.layers == AllLayers() for edit in edits) else _joined(_layers(e.layers) for e in edits),
@@ -88,22 +89,22 @@ def _joined(values: Iterable[str]) -> str:
 
 
 def phrase(configuration: Configuration, shape: BackboneShape) -> str:
-    """What it is, such as ``prefix l=12, heads + parallel adapter r=9, ×2, FFN output``."""
+    """Return a configuration in words, such as ``prefix l=12, heads + parallel adapter r=9, ×2, FFN output``."""
     if not configuration.edits:
         return "task head alone"
     return " + ".join([*phrases(configuration.attention, shape), *phrases(configuration.ffn, shape)])
 
 
 def sentence(configuration: Configuration, shape: BackboneShape) -> str:
-    """The phrase, and the published method that it is or is like, such as ``… (like mam_adapter)``."""
+    """Return the phrase with the published method that it equals or resembles, such as ``… (like mam_adapter)``."""
     text = phrase(configuration, shape)
     if not configuration.edits:
         return text
-    nearest, *_ = ranked_published(configuration, shape)
-    if not nearest.differences:
-        return f"{text} ({nearest.method.name})"
-    is_akin = not any(" form " in one or " write " in one for one in nearest.differences)
-    return f"{text} (like {nearest.method.name})" if is_akin and nearest.distance <= 2 else text
+    closest, *_ = ranked_published(configuration, shape)
+    if not closest.differences:
+        return f"{text} ({closest.method.name})"
+    is_similar = not any(" form " in one or " write " in one for one in closest.differences)
+    return f"{text} (like {closest.method.name})" if is_similar and closest.distance <= 2 else text
 
 
 _COMPARED_FIELDS = ("form", "write", "read", "insertion", "gate", "heads", "activation", "variant", "site", "layers")
@@ -117,7 +118,7 @@ SideViews = tuple[SideView | None, SideView | None]
 
 
 def _views(configuration: Configuration) -> SideViews:
-    """The dimensions at attention and at the FFN."""
+    """Return the dimensions at attention and at the FFN."""
     return side_view(configuration.attention), side_view(configuration.ffn)
 
 
@@ -138,7 +139,7 @@ def _difference(ours: SideViews, method: PublishedMethod, shape: BackboneShape) 
 
 
 def _place(view: SideView | None) -> str | None:
-    """Whether a side is left alone, or has edits at its sublayers, before the input, or of the whole model."""
+    """Return the place of a side's edits: its sublayers, the input, or the whole model; None without edits."""
     return None if view is None else _OTHER_NAMES.get(view.site or "", "sublayers")
 
 
@@ -161,7 +162,10 @@ def _side_differences(side: str, ours: SideView | None, theirs: SideView | None)
 
 
 def ranked_published(configuration: Configuration, shape: BackboneShape) -> list[Difference]:
-    """All published methods with edits that are valid on the backbone, the nearest first, and alike ones as listed."""
+    """Return all published methods with edits that are valid on the backbone, the nearest first.
+
+    Methods at the same distance keep their listed order.
+    """
     ours = _views(canonical(configuration, shape))
     found = []
     for method in METHODS.values():

@@ -1,4 +1,4 @@
-"""The tensors of a block by name, as people read them; study files, formulas and the database have the letters."""
+"""Names of a block's tensors in words; study files, formulas and the database use letters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,13 +30,16 @@ _SUBLAYERS = ("attention ", "FFN ")
 
 
 def short_name(port: Port) -> str:
-    """The name of a port where its sublayer is known."""
+    """Return the name of a port without its sublayer."""
     name = PORT_NAMES[port]
-    return next((name.removeprefix(one) for one in _SUBLAYERS if name.startswith(one)), name)
+    return next((name.removeprefix(sublayer) for sublayer in _SUBLAYERS if name.startswith(sublayer)), name)
 
 
 def joined_port_names(ports: Sequence[Port]) -> str:
-    """Ports of one sublayer: a single one by its full name, several joined: ``query+value``, ``FFN up+output``."""
+    """Return the joined names of ports of one sublayer, such as ``query+value`` or ``FFN up+output``.
+
+    A single port has its full name.
+    """
     if len(ports) == 1:
         return PORT_NAMES[ports[0]]
     is_of_ffn = any(PORT_NAMES[port].startswith("FFN ") for port in ports)

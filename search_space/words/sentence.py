@@ -9,7 +9,7 @@ from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.words.ports import PORT_NAMES, short_name
 
 _DOWN = "down"
-"""What is written to the FFN's output beside, or to the bias of, its second projection."""
+"""Name for edits of the FFN's output in parallel to its second projection, or of that projection's bias."""
 
 _ATTENTIONS = {
     Site.ENCODER_SELF: "the encoder's self-attention",
@@ -19,24 +19,26 @@ _ATTENTIONS = {
 
 
 def phrases(edits: Sequence[Edit], shape: BackboneShape) -> list[str]:
-    """One phrase for all edits of a side that differ in their ports only."""
-    alike: dict[tuple[str, Site, Layers], list[Edit]] = {}
+    """Return one phrase for all edits of a side that differ in their ports only."""
+    groups: dict[tuple[str, Site, Layers], list[Edit]] = {}
     for edit in edits:
-        alike.setdefault((edit.form.describe(edit), _site(edit, shape), edit.layers), []).append(edit)
+        groups.setdefault((edit.form.describe(edit), _site(edit, shape), edit.layers), []).append(edit)
     return [
-        words if site in (Site.EMBEDDING, Site.GLOBAL) else ", ".join([words, _place(some, site), *_layers(layers)])
-        for (words, site, layers), some in alike.items()
+        words
+        if site in (Site.EMBEDDING, Site.GLOBAL)
+        else ", ".join([words, _port_words(same, site), *_layers(layers)])
+        for (words, site, layers), same in groups.items()
     ]
 
 
 def _site(edit: Edit, shape: BackboneShape) -> Site:
-    """The site to name: norms of the stack go with the FFN, and the only attention there is needs no name."""
+    """Return the site to name: the FFN for the stack's norms, and ``attn`` for a backbone's only attention."""
     if edit.site is Site.STACK:
         return Site.FFN
     return Site.ATTENTION if edit.site.is_attention and shape.kind is not StackKind.ENCODER_DECODER else edit.site
 
 
-def _place(edits: Sequence[Edit], site: Site) -> str:
+def _port_words(edits: Sequence[Edit], site: Site) -> str:
     written = [edit for edit in edits if edit.site is not Site.STACK]
     if not written:
         return "norms of the stack"
