@@ -1,1 +1,1 @@
-"""What can be tried: values, rules and arithmetic of the design space. No torch, no SQL, no I/O."""
+"""Design space: its values, rules and arithmetic. No torch, no SQL, no I/O."""

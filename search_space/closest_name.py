@@ -1,11 +1,11 @@
-"""Closest known name for a misspelled one."""
+"""Closest valid name for a misspelled one."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def name_hint(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return `` Did you mean 'bleu'?`` for a name close to a known one, else an empty text.
+    """Return `` Did you mean 'bleu'?`` for a name close to a valid one, else an empty text.
 
     Args:
         known: Valid names.

@@ -1,7 +1,7 @@
 """Counting conventions: the parameter counts of a published method in papers and released codes.
 
-Every number is a count of this package, of the method's configuration or of a documented variation of it, plus the
-extra modules of a code (unused networks, norms, biases of the task head). No number is looked up.
+Every number is a count of this package, of the method's configuration or of a documented variation of it. Extra
+modules of a code (unused networks, norms, biases of the task head) are added. No number is looked up.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -122,8 +122,8 @@ class StackKind(StrEnum):
 class Positions(StrEnum):
     """Way in which a backbone's attention receives positions.
 
-    In its input, by rotating queries and keys, by a bias of the logits, or by products of queries and keys with rows
-    of relative positions (DeBERTa).
+    In its input, by rotated queries and keys, by a bias of the logits, or by products with rows of relative positions
+    (DeBERTa).
     """
 
     ABSOLUTE = "absolute"

@@ -35,7 +35,7 @@ class EditEndpoints:
 
     @property
     def insertion(self) -> Insertion:
-        """Sequential if the edit reads what it writes (trivially true of a constant), else parallel."""
+        """Sequential if the port read is the port written (trivially true of a constant), else parallel."""
         return Insertion.SEQUENTIAL if self.read in (None, self.write) else Insertion.PARALLEL
 
     @property

@@ -36,10 +36,10 @@ def distinct(values: _Names) -> _Names:
 
 
 def choice(value: str, known: Iterable[str]) -> str:
-    """Return the value if it is a known one.
+    """Return the value if it is among the valid ones.
 
     Raises:
-        ValueError: If it is unknown; the error names the closest known value.
+        ValueError: If it is not; the error names the closest valid value.
     """
     known = list(known)
     if value not in known:

@@ -1,4 +1,4 @@
-"""The backbone families whose shape can be read. A new family is a table in ``families.toml``."""
+"""Backbone families whose shape can be read. A new family is a table in ``families.toml``."""
 
 from collections.abc import Mapping
 
@@ -18,17 +18,17 @@ REFUSED: Mapping[str, str] = {
         "itself. Use DeBERTa-v3, whose model type is deberta-v2, or roberta"
     )
 }
-"""``model_type`` to the reason and the advice."""
+"""``model_type`` to the reason of the refusal and advice."""
 
 _BY_MODEL_TYPE = {model_type: family for family in FAMILIES.values() for model_type in family.model_types}
 
 
 def family_of(config: Mapping[str, object]) -> BackboneFamily:
-    """The family of a backbone, by the entry ``model_type`` of its ``config.json``.
+    """Return the family of a backbone, by the entry ``model_type`` of its ``config.json``.
 
     Raises:
-        UnsupportedBackboneError: If no family has this model type; of a known one that cannot be used it says why. Or
-            if a number in the config is larger than that of any backbone.
+        UnsupportedBackboneError: If no family has this model type or it is refused, with the reason; or if a number in
+            the config is larger than that of any backbone.
     """
     check_bounds(config)
     model_type = config.get("model_type")
@@ -36,9 +36,9 @@ def family_of(config: Mapping[str, object]) -> BackboneFamily:
         return _BY_MODEL_TYPE[model_type]
     if str(model_type) in REFUSED:
         raise UnsupportedBackboneError(f"cannot use {model_type} backbones: {REFUSED[str(model_type)]}.")
-    brought = declared_family(config)
-    if brought is not None:
-        return brought
+    declared = declared_family(config)
+    if declared is not None:
+        return declared
     got = repr(model_type) if "model_type" in config else "no such entry"
     hint = name_hint(str(model_type), _BY_MODEL_TYPE)
     raise UnsupportedBackboneError(
@@ -47,14 +47,14 @@ def family_of(config: Mapping[str, object]) -> BackboneFamily:
 
 
 def family_of_shape(shape: BackboneShape) -> BackboneFamily:
-    """The family that a shape was read by."""
+    """Return the family of a backbone's shape."""
     return declared_family_of(shape) or FAMILIES[shape.family]
 
 
 def shape_of(config: Mapping[str, object]) -> BackboneShape:
-    """The shape of a backbone, from the entries of its ``config.json``.
+    """Return the shape of a backbone, from the entries of its ``config.json``.
 
     Raises:
-        UnsupportedBackboneError: If the family is not supported, or an entry is missing or cannot be.
+        UnsupportedBackboneError: If the family is not supported, or an entry is missing or invalid.
     """
     return family_of(config).read_shape(config)

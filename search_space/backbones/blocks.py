@@ -1,4 +1,4 @@
-"""The blocks of families as ``families.toml`` describes them, and the shape and the ports that follow from that."""
+"""Blocks of the families in ``families.toml``, with their shapes and ports."""
 
 import tomllib
 from collections.abc import ItemsView, Mapping
@@ -23,35 +23,36 @@ _NOTHING = ModuleWeights()
 Modules = Mapping[str, str]
 """Ports of a sublayer to the modules that write them, and its ``norm``; all paths are relative to the block.
 
-Of attention, ``function`` calls the attention function. Of an FFN without a norm behind the stream, ``sum`` writes it:
-the block, unless it says another. An FFN that writes ``f`` alone is a mixture of experts.
+For attention, ``function`` calls the attention function. For an FFN whose norm does not follow the residual sum,
+``sum`` writes that sum; by default it is the block. An FFN that writes only ``f`` is a mixture of experts.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerBlocks:
-    """What families differ in.
+    """Properties in which families differ.
 
     Attributes:
-        names: Entries that have other names than those of Llama and BERT.
-        tables: Entries that say how many rows the embeddings have.
-        has_pooler: Whether a pooler counts, which the frozen model does not have.
-        sizes: Optional sizes that the family knows: ``head_dim``, else the width is split among the heads, and
-            ``num_key_value_heads``, else every query head has its own keys and values.
-        needs_head_dim: Whether the former must be there.
-        biases: Flags, or ``always``, to the ports whose modules have a bias then; ``norm`` means every LayerNorm.
-        left_out: What flags and texts mean that are left out; flags are false unless named here.
-        equal: Entries that must be so, or left out; other values mean models that compute otherwise.
-        null: Entries that must say nothing.
+        summary: Description in one sentence.
+        names: Entries whose names differ from those of Llama and BERT.
+        tables: Entries with the numbers of rows of the embeddings.
+        has_pooler: Whether the count includes a pooler, which the frozen model does not have.
+        sizes: Supported optional sizes: ``head_dim``, by default the width divided by the heads, and
+            ``num_key_value_heads``, by default the number of query heads.
+        needs_head_dim: Whether ``head_dim`` is required.
+        biases: Flags, or ``always``, to the ports whose modules then have a bias; ``norm`` means every LayerNorm.
+        defaults: Values of absent flags and texts; flags are false by default.
+        must_equal: Required values of entries that may be absent; models with other values compute differently.
+        must_be_null: Entries that must be null or absent.
         norms: Norms of the model's width in a sublayer.
         has_gains: Whether norms have weights.
-        query_norms: What the norms of queries and of keys are over: each head, all heads, or there are none.
+        query_norms: Extent of the norms of queries and keys: each head, all heads, or none.
         layers: Stack to the path of its blocks.
         cross: Modules of cross-attention.
-        decoder_ffn: Modules of the decoder's FFN where they are not those of the encoder's.
+        decoder_ffn: Modules of the decoder's FFN, if they differ from the encoder's.
         stack_norms: Paths of the norms outside the blocks.
         outside: Other fields of `PortTable`.
-        example: As of `BackboneFamily`.
+        example: Small config, as in `BackboneFamily`.
     """
 
     summary: str
@@ -83,14 +84,14 @@ class TransformerBlocks:
     def shape(
         self, entries: ConfigEntries, *, other_weights: ModuleWeights = _NOTHING, embedding_width: int | None = None
     ) -> BackboneShape:
-        """The shape that the entries of a config say.
+        """Return the shape of a backbone from the entries of its config.
 
         Args:
-            beside: What the base model holds beside its blocks, the norms outside them, and `tables`.
-            embedding_width: As of `BackboneShape`; a projection follows, and the norm before it is no port.
+            other_weights: Weights of the base model except its blocks, the norms outside them, and `tables`.
+            embedding_width: Width of projected embeddings, as in `BackboneShape`; the norm before them is no port.
 
         Raises:
-            UnsupportedBackboneError: If an entry is missing or cannot be.
+            UnsupportedBackboneError: If an entry is missing or invalid.
         """
         for name in self.must_be_null:
             entries.check_null(name)
@@ -125,27 +126,29 @@ class TransformerBlocks:
             lacks=frozenset() if self.ffn.get("u") else _INSIDE,
         )
         base = self._weights(entries, shape) + other_weights
-        is_tied = not is_decoder or entries.flag("tie_word_embeddings", default=self._is_set("tie_word_embeddings"))
+        is_tied = not is_decoder or entries.flag(
+            "tie_word_embeddings", default=self._default_flag("tie_word_embeddings")
+        )
         head = _NOTHING if is_tied else table_weights(entries.size("vocab_size"), shape.width)
         unused = (linear_weights(shape.width, shape.width) if self.has_pooler else head).parameters
         total = base.parameters + unused
         return replace(shape, parameters=total, unused_parameters=unused, parameter_tensors=base.tensors)
 
-    def _is_set(self, flag: str) -> bool:
-        """What a flag means that is left out."""
+    def _default_flag(self, flag: str) -> bool:
+        """Return the value of an absent flag."""
         return self.defaults.get(flag) is True
 
     def _biased_ports(self, entries: ConfigEntries) -> frozenset[tuple[Site, Port]]:
         named = {
             port
             for flag, ports in self.biases.items()
-            if flag == "always" or entries.flag(flag, default=self._is_set(flag))
+            if flag == "always" or entries.flag(flag, default=self._default_flag(flag))
             for port in ports.split()
         }
         return frozenset((site, Port(port)) for site, ports in _PORTS for port in ports if port in named)
 
     def _weights(self, entries: ConfigEntries, shape: BackboneShape) -> ModuleWeights:
-        """What the embeddings, the norms and the blocks of the base model hold."""
+        """Return the weights of the base model's embeddings, norms and blocks."""
         width, embedded = shape.width, shape.embedding_width or shape.width
         norms = self.norms * self._norm(width, shape)
         attention = norms + _projections(self.attention, Site.ATTENTION, shape)
@@ -165,7 +168,7 @@ class TransformerBlocks:
         return ModuleWeights(tensors * channels, tensors)
 
     def ports(self, shape: BackboneShape) -> PortTable:
-        """Where the ports of a backbone are."""
+        """Return the locations of a backbone's ports."""
         own = {"encoder": Site.ENCODER_SELF, "decoder": Site.DECODER_SELF}
         modules: dict[tuple[str, Site], Modules] = {}
         for stack in self.layers:
@@ -174,13 +177,13 @@ class TransformerBlocks:
                 modules[stack, Site.CROSS] = self.cross
             modules[stack, Site.FFN] = self.decoder_ffn if self.decoder_ffn and stack == "decoder" else self.ffn
 
-        def ports(site: Site, some: Modules) -> ItemsView[Port, PortLocation]:
-            return (self._attention_ports(some, shape) if site.is_attention else self._ffn_ports(some)).items()
+        def ports(site: Site, paths: Modules) -> ItemsView[Port, PortLocation]:
+            return (self._attention_ports(paths, shape) if site.is_attention else self._ffn_ports(paths)).items()
 
         return PortTable(
             layers=self.layers,
-            attention_modules={site: some["function"] for (_, site), some in modules.items() if site.is_attention},
-            ports={(*where, port): place for where, some in modules.items() for port, place in ports(where[1], some)},
+            attention_modules={site: paths["function"] for (_, site), paths in modules.items() if site.is_attention},
+            ports={(*key, port): place for key, paths in modules.items() for port, place in ports(key[1], paths)},
             stack_norms=self.stack_norms if shape.stack_norms else (),
             **self.outside,
         )
@@ -192,21 +195,24 @@ class TransformerBlocks:
             Port.RES_IN: PortLocation(stream, "input"),
             Port.X_ATTN: PortLocation(modules["q"], "input"),
             Port.CTX: PortLocation(modules["k"], "input"),
-            **_written(modules, shares),
+            **_output_locations(modules, shares),
             Port.CONCAT: PortLocation(modules["o"], "input"),
             Port.O: PortLocation(modules["o"], "output"),
             Port.NORM: PortLocation(modules["norm"], "output"),
         }
 
     def _ffn_ports(self, modules: Modules) -> dict[Port, PortLocation]:
-        """The gate is called before the other first projection, so that what it reads is there for edits of g, too."""
+        """Return the locations of an FFN's ports.
+
+        The gate is called before the other first projection, so that edits of g can read the input, too.
+        """
         up, norm = modules.get("u"), modules["norm"]
         first = modules.get("g") or up or modules["f"]
         is_post = self.norm is NormPlacement.POST
         return {
             Port.RES_F: PortLocation(norm if self.norm is NormPlacement.PRE else first, "input"),
             Port.X_FFN: PortLocation(first, "input"),
-            **_written(modules, {Port.G: 1, Port.U: 1}),
+            **_output_locations(modules, {Port.G: 1, Port.U: 1}),
             **({Port.M: PortLocation(modules["f"], "input")} if up else {}),
             Port.F: PortLocation(modules["f"], "output"),
             Port.SUM: PortLocation(norm, "input") if is_post else PortLocation(modules.get("sum", ""), "output"),
@@ -215,7 +221,7 @@ class TransformerBlocks:
 
 
 def _projections(modules: Modules, site: Site, shape: BackboneShape) -> ModuleWeights:
-    """The linear layers of a sublayer; ports that one module writes are columns of one matrix."""
+    """Return the weights of a sublayer's linear layers; ports of one module are columns of one matrix."""
     written = [port for port in PROJECTION_INPUTS if modules.get(port)]
     biased = [port for port in written if (site, port) in shape.biased_ports]
     matrices = sum(shape.port_width(PROJECTION_INPUTS[port]) * shape.port_width(port) for port in written)
@@ -226,13 +232,13 @@ def _projections(modules: Modules, site: Site, shape: BackboneShape) -> ModuleWe
 
 
 def _experts(entries: ConfigEntries, shape: BackboneShape) -> ModuleWeights:
-    """A router, and two matrices of all experts: gate with up, and down."""
+    """Return the weights of a router and of all experts' two matrices: gate with up, and down."""
     number = "num_local_experts" if entries.has("num_local_experts") else "num_experts"  # transformers writes either
     return ModuleWeights(entries.size(number) * shape.width * (1 + 3 * shape.ffn_width), 3)
 
 
-def _written(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLocation]:
-    """Ports that modules write: one all of them in a row, so wide each, or each one its own."""
+def _output_locations(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLocation]:
+    """Return the outputs of modules; a module shared by all ports has a slice for each, in proportion to its share."""
     ports = [port for port in shares if modules.get(port)]
     if len(ports) < 2 or len({modules[port] for port in ports}) > 1:
         return {port: PortLocation(modules[port], "output") for port in ports}
@@ -242,25 +248,25 @@ def _written(modules: Modules, shares: Mapping[Port, int]) -> dict[Port, PortLoc
 
 @cache
 def family_blocks() -> Mapping[str, TransformerBlocks]:
-    """The blocks of every family in the file, by name and in its order."""
+    """Return the blocks of every family in the file, by name and in file order."""
     tables: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    found = {}
+    families = {}
     for name, own in tables["family"].items():
-        said = {"model_types": [name], **_with_shared(own, tables["shared"])}
+        fields = {"model_types": [name], **_with_shared(own, tables["shared"])}
         enums = {
-            "kind": StackKind(said["kind"]),
-            "norm": NormPlacement(said.get("norm", NormPlacement.PRE)),
-            "positions": Positions(said.get("positions", Positions.ABSOLUTE)),
+            "kind": StackKind(fields["kind"]),
+            "norm": NormPlacement(fields.get("norm", NormPlacement.PRE)),
+            "positions": Positions(fields.get("positions", Positions.ABSOLUTE)),
         }
-        tuples = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
-        found[name] = TransformerBlocks(**{**said, **enums, **tuples})
-    return found
+        tuples = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+        families[name] = TransformerBlocks(**{**fields, **enums, **tuples})
+    return families
 
 
 def _with_shared(own: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """A table of the file, and what it takes of the one that it is like."""
+    """Return a table of the file, merged with the one that it extends."""
     if "extends" not in own:
         return dict(own)
-    taken = _with_shared(shared[own["extends"]], shared)
-    merged = {key: {**taken.get(key, {}), **own[key]} for key in _MERGED if key in own}
-    return {**taken, **{key: value for key, value in own.items() if key != "extends"}, **merged}
+    base = _with_shared(shared[own["extends"]], shared)
+    merged = {key: {**base.get(key, {}), **own[key]} for key in _MERGED if key in own}
+    return {**base, **{key: value for key, value in own.items() if key != "extends"}, **merged}

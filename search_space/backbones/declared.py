@@ -1,6 +1,6 @@
-"""Families that no table here knows: shape and ports as they were read off a model and proved on a small copy of it.
+"""Families outside ``families.toml``: shape and ports derived from a model and verified on a small copy of it.
 
-They travel within the entries of the backbone's config, under `ENTRY`, as JSON.
+They are stored as JSON under `ENTRY` in the backbone's config.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import NormPlacement, Port, Positions, Site, StackKind
 
 ENTRY = "deltaspace_table"
-"""Of a config, beside its own entries."""
+"""Entry of a config beside its own."""
 
 _OF_SHAPES: dict[BackboneShape, BackboneFamily] = {}
 
 
 def declared_family(config: Mapping[str, object]) -> BackboneFamily | None:
-    """The family that a config brings with it; None without one."""
+    """Return the family that a config declares; None without one."""
     entry = config.get(ENTRY)
     if not isinstance(entry, Mapping):
         return None
@@ -29,10 +29,10 @@ def declared_family(config: Mapping[str, object]) -> BackboneFamily | None:
 
 
 def declare_family(name: str, shape: BackboneShape, table: PortTable) -> BackboneFamily:
-    """A family of one backbone; from now on `declared_family_of` knows it."""
+    """Build a family of one backbone and register it for `declared_family_of`."""
     family = BackboneFamily(
         name=name,
-        summary="A table that was made of the model.",
+        summary="A table derived from the model.",
         model_types=(name,),
         shape_from=lambda _: shape,
         ports=lambda _: table,
@@ -43,12 +43,12 @@ def declare_family(name: str, shape: BackboneShape, table: PortTable) -> Backbon
 
 
 def declared_family_of(shape: BackboneShape) -> BackboneFamily | None:
-    """The family of a shape that a config brought with it in this process."""
+    """Return the family of a shape that was declared in this process; None without one."""
     return _OF_SHAPES.get(shape)
 
 
 def declaration_json(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
-    """What `declared_family` reads back."""
+    """Return the JSON form of a family, which `declared_family` reads."""
     sizes = asdict(shape)
     for name in ("biased_ports", "lacks"):
         sizes[name] = sorted([site.value, port.value] for site, port in getattr(shape, name))
@@ -56,7 +56,7 @@ def declaration_json(shape: BackboneShape, table: PortTable) -> dict[str, Any]:
 
 
 def table_sha256(shape: BackboneShape, table: PortTable) -> str:
-    """Of what `declaration_json` says: equal where edits would be at the same places."""
+    """Return the hash of `declaration_json`; equal for tables with equal ports."""
     content = declaration_json(shape, table)
     content["table"]["ports"].sort()
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -75,7 +75,7 @@ def _shape_from_json(sizes: Mapping[str, Any]) -> BackboneShape:
 
 
 def table_to_json(table: PortTable) -> dict[str, Any]:
-    """A table of ports."""
+    """Return the JSON form of a table of ports."""
     ports = [
         [stack, site.value, port.value, place.module, place.side, place.part, list(place.shares)]
         for (stack, site, port), place in table.ports.items()
@@ -93,7 +93,7 @@ def table_to_json(table: PortTable) -> dict[str, Any]:
 
 
 def table_from_json(entry: Mapping[str, Any]) -> PortTable:
-    """A table of ports, back from `table_to_json`."""
+    """Build a table of ports from its JSON form."""
     ports = {
         (stack, Site(site), Port(port)): PortLocation(module, side, part, tuple(shares))
         for stack, site, port, module, side, part, shares in entry["ports"]

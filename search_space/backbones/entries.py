@@ -19,45 +19,44 @@ MAX_ENTRY_VALUES: Mapping[str, int] = {
     "position": 1 << 28,
     "vocab": 1 << 28,
 }
-"""What an entry may be at the most that has such a word in its name; the first of them counts.
+"""Largest value of an entry by a word in its name; the first match applies.
 
-What is made of a config takes time and memory in proportion to these; all else is counted by arithmetic, and bounded by
-what `BackboneShape` may hold.
+Time and memory for a config are proportional to these entries. All others only enter arithmetic, bounded by the limits
+of `BackboneShape`.
 """
 
 
 def check_bounds(config: Mapping[Any, object]) -> None:
-    """Refuse a config whose numbers no backbone has, before anything is made of them.
+    """Check the numbers of a config before it is used.
 
     Args:
-        config: As in the file, or of a loaded model, in which labels have numbers for names.
+        config: Entries of the file, or of a loaded model, whose labels have numeric names.
 
     Raises:
-        UnsupportedBackboneError: If an entry, or one of a config within it, is too large.
+        UnsupportedBackboneError: If an entry, also of a nested config, is too large.
     """
     for name, value in config.items():
         if isinstance(value, Mapping):
             check_bounds(value)
-        most = next(
-            (bound for word, bound in MAX_ENTRY_VALUES.items() if word in str(name)), None
-        )  # ids of labels are numbers
-        if most is not None and type(value) is int and value > most:
+        words = str(name)  # labels have numbers for names
+        maximum = next((bound for word, bound in MAX_ENTRY_VALUES.items() if word in words), None)
+        if maximum is not None and type(value) is int and value > maximum:
             raise UnsupportedBackboneError(
-                f"{name} of a backbone config must be at most {most:,}; got {value:,}. "
+                f"{name} of a backbone config must be at most {maximum:,}; got {value:,}. "
                 "Check the backbone's config.json."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntries:
-    """The entries of a config, read one by one with a check each.
+    """Entries of a config with checked access.
 
-    Every verb raises ``UnsupportedBackboneError`` that names the entry if it does not hold what it must.
+    Every method raises ``UnsupportedBackboneError`` with the entry's name if its value is invalid.
 
     Attributes:
         family: Name of the family, for the messages.
-        entries: The parsed ``config.json``.
-        names: Of sizes that the family calls otherwise: the name here to the name in the file.
+        entries: Parsed ``config.json``.
+        names: Name of a size here to its name in the file, if they differ.
     """
 
     family: str
@@ -65,11 +64,11 @@ class ConfigEntries:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
-        """Whether the entry is there and not null."""
+        """Return whether the entry exists and is not null."""
         return self.entries.get(self.names.get(name, name)) is not None
 
     def size(self, name: str) -> int:
-        """A whole number above 0 that must be there."""
+        """Return a required integer above 0."""
         name = self.names.get(name, name)
         value = self.entries.get(name)
         if type(value) is not int or not value >= 1:
@@ -78,15 +77,15 @@ class ConfigEntries:
         return value
 
     def size_or(self, name: str, default: int) -> int:
-        """A whole number above 0; ``default`` if the entry is missing or null."""
+        """Return an integer above 0; ``default`` if the entry is missing or null."""
         return self.size(name) if self.has(name) else default
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """True or false; ``default`` if the entry is missing or null."""
+        """Return a boolean; ``default`` if the entry is missing or null."""
         return self._typed(name, bool, "true or false", default)
 
     def text_or(self, name: str, default: str) -> str:
-        """A text; ``default`` if the entry is missing or null."""
+        """Return a text; ``default`` if the entry is missing or null."""
         return self._typed(name, str, "a text", default)
 
     def _typed(self, name: str, kind: type[T], words: str, default: T) -> T:
@@ -98,7 +97,7 @@ class ConfigEntries:
         return value
 
     def quotient(self, name: str, among: str) -> int:
-        """Quotient of two sizes, such as the width of a head; it must be whole."""
+        """Return the quotient of two sizes, such as the width of a head; it must be an integer."""
         total, parts = self.size(name), self.size(among)
         if total % parts:
             name, among = self.names.get(name, name), self.names.get(among, among)
@@ -108,23 +107,23 @@ class ConfigEntries:
         return total // parts
 
     def same_size(self, first: str, second: str) -> int:
-        """One size that two entries must agree on."""
+        """Return the size that two entries must agree on."""
         value, other = self.size(first), self.size(second)
         if value != other:
             raise self._error(f"{first} and {second} of a {self.family} config must agree; got {value} and {other}.")
         return value
 
     def check_equal(self, name: str, value: bool | int | str, *, default: bool | int | str) -> None:
-        """Refuse a config in which an entry, or what its absence means, says another model than the family's."""
-        said = self.entries.get(name)
-        said = default if said is None else said
-        if type(said) is not type(value) or said != value:
-            got = _shown(said) if name in self.entries else "no such entry"
-            problem = f"{name} of a {self.family} config must be {_shown(value)}; got {got}."
+        """Check that an entry, or its default if it is absent, has the family's value."""
+        actual = self.entries.get(name)
+        actual = default if actual is None else actual
+        if type(actual) is not type(value) or actual != value:
+            got = _as_json(actual) if name in self.entries else "no such entry"
+            problem = f"{name} of a {self.family} config must be {_as_json(value)}; got {got}."
             raise UnsupportedBackboneError(f"{problem} Use another backbone.")
 
     def check_null(self, name: str) -> None:
-        """Refuse a config in which an entry says anything but nothing: null, false, zero, or an empty list."""
+        """Check that an entry is null, false, zero, empty or absent."""
         if self.entries.get(name):
             raise self._error(f"{name} of a {self.family} config must be null; got {self.entries[name]!r}.")
 
@@ -132,5 +131,5 @@ class ConfigEntries:
         return UnsupportedBackboneError(f"{problem} Check the backbone's config.json.")
 
 
-def _shown(value: object) -> str:
+def _as_json(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,8 +1,8 @@
-"""Parameter counts of the modules that backbones are made of.
+"""Parameter counts of the modules of backbones.
 
-What ``BackboneShape.parameters`` holds, the denominator of all percentages:
+``BackboneShape.parameters``, the denominator of all percentages, is:
 
-- encoders: the base model, with its pooler where it has one, without any other head (``RobertaModel``);
+- encoders: the base model, with its pooler if it has one, without any other head (``RobertaModel``);
 - encoder-decoders: the base model (``BartModel``); its language-model head is the tied embedding, and the
   bias of that head is a buffer, not a parameter;
 - decoders: the language model (``LlamaForCausalLM``); its head counts unless it is tied to the embedding.
@@ -16,29 +16,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModuleWeights:
-    """How much a part of a model holds; parts add up, and a number of equal parts is a product.
+    """Parameters of a part of a model; parts can be added and multiplied by an integer.
 
     Attributes:
-        tensors: Parameter tensors that hold them.
+        parameters: Number of parameters.
+        tensors: Number of parameter tensors.
     """
 
     parameters: int = 0
     tensors: int = 0
 
     def __add__(self, other: "ModuleWeights") -> "ModuleWeights":
-        """Both parts."""
+        """Return the sum of both parts."""
         return ModuleWeights(self.parameters + other.parameters, self.tensors + other.tensors)
 
     def __rmul__(self, times: int) -> "ModuleWeights":
-        """So many parts of the same kind."""
+        """Return several equal parts."""
         return ModuleWeights(times * self.parameters, times * self.tensors)
 
 
 def table_weights(rows: int, width: int) -> ModuleWeights:
-    """An embedding, or a head without a bias."""
+    """Return the weights of an embedding, or of a head without a bias."""
     return ModuleWeights(rows * width, 1)
 
 
 def linear_weights(inputs: int, outputs: int) -> ModuleWeights:
-    """A linear layer with a bias."""
+    """Return the weights of a linear layer with a bias."""
     return ModuleWeights(inputs * outputs + outputs, 2)

@@ -1,4 +1,4 @@
-"""The shape of a backbone: all that counting, validity and budgets need to know of it. No weights, no torch."""
+"""Shape of a backbone: the sizes needed for counts, validity and budgets. No weights, no torch."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,7 +7,7 @@ from search_space.dimensions import Heads, NormPlacement, Port, Positions, Site,
 from search_space.errors import UnsupportedBackboneError
 
 MAX_PARAMETERS = 10**15
-"""Parameters; more than any backbone has, and less than a database can count."""
+"""Most parameters of a backbone; more than any has, and countable by databases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -31,26 +31,25 @@ class BackboneShape:
 
     Attributes:
         family: Name of the family in ``search_space.backbones``, such as ``"roberta"``.
-        kind: Which stacks it has.
-        norm: Post-LN or pre-LN blocks.
+        kind: Stacks of the backbone.
+        norm: Placement of the norms in a block.
         encoder_layers: Blocks of the encoder; 0 for decoders.
         decoder_layers: Blocks of the decoder; 0 for encoders.
         width: Residual width d.
         query_heads: Query heads per attention.
         key_value_heads: Key/value heads; fewer than the query heads under grouped-query attention.
-        gated_ffn: Whether the FFN has a gate projection beside the up projection.
+        gated_ffn: Whether the FFN has a gate projection in addition to the up projection.
         parameters: Parameters of the pretrained model (tied weights once), the denominator of percentages.
-        biased_ports: ``(site, port)`` pairs whose frozen module carries a bias; sites are ``attn`` and ``ffn``
+        biased_ports: ``(site, port)`` pairs whose frozen module has a bias; sites are ``attn`` and ``ffn``
             (all attention kinds of a supported family agree). ``norm`` stands for the sublayer's LayerNorm.
         stack_norms: LayerNorms with a bias outside the blocks, each ``width`` wide.
-        positions: How attention learns where a token is.
-        unused_parameters: Those of ``parameters`` that the frozen base model does not have: the pooler of encoders,
-            the untied language-model head of decoders.
+        positions: Kind of position encoding.
+        unused_parameters: Part of ``parameters`` outside the frozen base model: the pooler of encoders, the untied
+            language-model head of decoders.
         parameter_tensors: Parameter tensors of the frozen base model (tied ones once).
-        embedding_width: Width of the embedded input where it differs from ``width``; None where it does not.
-        lacks: ``(site, port)`` pairs that are no tensors of this backbone, or that nothing outside can reach; sites
-            are ``attn`` and ``ffn``. Without the heads there are no prefixes, no gates of log-sum-exps and nothing
-            that works per head.
+        embedding_width: Width of the embedded input if it differs from ``width``; else None.
+        lacks: ``(site, port)`` pairs without a tensor in this backbone, or with an unreachable one; sites are ``attn``
+            and ``ffn``. Without the heads there are no prefixes, log-sum-exp gates or forms per head.
     """
 
     family: str
@@ -74,7 +73,7 @@ class BackboneShape:
     lacks: frozenset[tuple[Site, Port]] = frozenset()
 
     def __post_init__(self) -> None:
-        """Check that the sizes can be those of a transformer."""
+        """Check that the sizes are those of a transformer."""
         for name in ("width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"):
             if not getattr(self, name) >= 1:
                 raise UnsupportedBackboneError(f"{name} of a backbone must be at least 1; got {getattr(self, name)}.")
@@ -106,15 +105,15 @@ class BackboneShape:
         return self.key_value_heads * self.head_width
 
     def has(self, site: Site, port: Port) -> bool:
-        """Whether a port can be reached; of every attention kind what can be said of ``attn``."""
+        """Return whether a port can be reached; equal for all kinds of attention."""
         return (Site.ATTENTION if site.is_attention else site, port) not in self.lacks
 
     def heads(self, heads: Heads) -> int:
-        """Number of blocks that ``heads`` stands for here."""
+        """Return the number of blocks of a form with these heads."""
         return {Heads.SINGLE: 1, Heads.QUERY: self.query_heads, Heads.KEY_VALUE: self.key_value_heads}[heads]
 
     def port_width(self, port: Port) -> int:
-        """Width of the tensor at a port."""
+        """Return the width of the tensor at a port."""
         match port:
             case Port.Q | Port.HEAD | Port.CONCAT:
                 return self.query_width
@@ -126,15 +125,15 @@ class BackboneShape:
                 return self.width
 
     def depths(self, site: Site) -> tuple[int, ...]:
-        """Blocks of every stack with sublayers of a site; of ``attn`` once for each kind of attention."""
+        """Return the number of blocks of every stack with sublayers of a site; for ``attn`` once per kind."""
         return tuple(depth for _, _, depth in self._stacks(site))
 
     def sublayers(self, site: Site) -> tuple[Sublayer, ...]:
-        """All sublayers of a site, from the input to the output; none for ``stack``."""
+        """Return all sublayers of a site, from the input to the output; none for ``stack``."""
         return _sublayers(self._stacks(site))
 
     def _stacks(self, site: Site) -> tuple[tuple[Site, str, int], ...]:
-        """Every kind of sublayers of a site, with the stack it is in and how many blocks that has."""
+        """Return every kind of sublayers of a site, with its stack and the stack's number of blocks."""
         encoder, decoder = ("encoder", self.encoder_layers), ("decoder", self.decoder_layers)
         if site is Site.FFN:
             return (site, *encoder), (site, *decoder)

@@ -1,4 +1,4 @@
-"""Families whose counts or ports depend on more of their config than ``families.toml`` can say."""
+"""Families whose counts or ports cannot be expressed in ``families.toml``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,14 +17,14 @@ _RESERVED_POSITIONS = 2  # the position tables of BART's stacks start with two r
 
 
 def _electra(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """Small ones project narrower embeddings to the width of the model."""
+    """Return the shape; small models project narrower embeddings to the width of the model."""
     embedding_width = entries.size("embedding_size")
     is_projected = embedding_width != entries.size("hidden_size")
     return blocks.shape(entries, embedding_width=embedding_width if is_projected else None)
 
 
 def _mpnet(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """All blocks add one bias of relative positions to the logits, beside the positions of the input."""
+    """Return the shape; all blocks share one bias of relative positions, in addition to the positions of the input."""
     buckets = entries.size_or("relative_attention_num_buckets", _MPNET_BUCKETS)
     if buckets < _MPNET_BUCKETS:
         raise UnsupportedBackboneError(
@@ -35,22 +35,22 @@ def _mpnet(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
 
 
 def _deberta(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """Distances to either side have rows of their own in a table of relative positions."""
+    """Return the shape; a table of relative positions has rows for distances in both directions."""
     kinds = entries.entries.get("pos_att_type")
-    named = kinds.split("|") if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-    if {str(one).strip() for one in named} != {"c2p", "p2c"}:
+    listed = kinds.split("|") if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    if {str(one).strip() for one in listed} != {"c2p", "p2c"}:
         got = repr(kinds) if "pos_att_type" in entries.entries else "no such entry"
         raise UnsupportedBackboneError(
             f"pos_att_type of a deberta-v2 config must be 'p2c|c2p', as in DeBERTa-v3; got {got}. Use another backbone."
         )
-    given = (entries.entries.get(name) for name in ("position_buckets", "max_relative_positions"))
-    reach = next((value for value in given if isinstance(value, int) and value > 0), None)
-    rows = 2 * (reach or entries.size("max_position_embeddings"))
+    candidates = (entries.entries.get(name) for name in ("position_buckets", "max_relative_positions"))
+    max_distance = next((value for value in candidates if isinstance(value, int) and value > 0), None)
+    rows = 2 * (max_distance or entries.size("max_position_embeddings"))
     return blocks.shape(entries, other_weights=table_weights(rows, entries.size("hidden_size")))
 
 
 def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleWeights | None = None) -> BackboneShape:
-    """Both stacks share one table of tokens; with ``tie_word_embeddings`` false each holds its own beside it."""
+    """Return the shape; both stacks share one token table, or have their own if ``tie_word_embeddings`` is false."""
     width = entries.size("hidden_size")
     entries.size("num_decoder_layers")
     entries.same_size("encoder_ffn_dim", "decoder_ffn_dim")
@@ -60,12 +60,12 @@ def _bart(blocks: TransformerBlocks, entries: ConfigEntries, embeddings: ModuleW
         embeddings = tables * table_weights(entries.size("vocab_size"), width) + 2 * positions
     shape = blocks.shape(entries, other_weights=embeddings)
     has_same_heads = shape.head_width == entries.quotient("d_model", "decoder_attention_heads")
-    # an edit inside the heads has one number of them, at every sublayer
+    # an edit inside the heads has the same number of heads at every sublayer
     return shape if has_same_heads else replace(shape, lacks=frozenset({(Site.ATTENTION, Port.HEAD)}))
 
 
 def _marian(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """Fixed positions of both stacks, which share their tokens unless the config says otherwise."""
+    """Return the shape; both stacks have fixed positions and share their tokens by default."""
     width, rows = entries.size("hidden_size"), entries.size("vocab_size")
     embeddings = table_weights(rows, width) + 2 * table_weights(entries.size("max_position_embeddings"), width)
     if entries.flag("share_encoder_decoder_embeddings", default=True):
@@ -76,7 +76,7 @@ def _marian(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
 
 
 def _t5(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """The first block of a stack holds the position biases of all."""
+    """Return the shape; the first block of each stack has the position biases of all."""
     architectures = entries.entries.get("architectures")
     if isinstance(architectures, list) and "T5EncoderModel" in architectures:  # else the config of the whole model
         raise UnsupportedBackboneError(
@@ -90,7 +90,7 @@ def _t5(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
 
 
 def _t5_of(blocks: TransformerBlocks, *, is_gated: bool) -> TransformerBlocks:
-    """Those with the FFN of T5 1.1, which is gated, or of T5."""
+    """Return the blocks with the gated FFN of T5 1.1, or with the FFN of T5."""
 
     def plain(ffn: Mapping[str, str]) -> Mapping[str, str]:
         return {**ffn, "g": "", "u": ffn["g"].removesuffix("_0")}
@@ -99,9 +99,9 @@ def _t5_of(blocks: TransformerBlocks, *, is_gated: bool) -> TransformerBlocks:
 
 
 def _gpt2(blocks: TransformerBlocks, entries: ConfigEntries) -> BackboneShape:
-    """The FFN is four times as wide as the model unless the config says otherwise."""
-    usual = {} if entries.has("intermediate_size") else {"n_inner": 4 * entries.size("hidden_size")}
-    return blocks.shape(replace(entries, entries={**entries.entries, **usual}))
+    """Return the shape; the FFN is four times as wide as the model by default."""
+    default = {} if entries.has("intermediate_size") else {"n_inner": 4 * entries.size("hidden_size")}
+    return blocks.shape(replace(entries, entries={**entries.entries, **default}))
 
 
 _SHAPES: Mapping[str, Callable[[TransformerBlocks, ConfigEntries], BackboneShape]] = {
@@ -129,4 +129,4 @@ def _family(name: str, blocks: TransformerBlocks) -> BackboneFamily:
 
 
 FAMILIES: Mapping[str, BackboneFamily] = {name: _family(name, blocks) for name, blocks in family_blocks().items()}
-"""Every family by its name."""
+"""Families by name."""

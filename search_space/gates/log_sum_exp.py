@@ -25,7 +25,7 @@ class TableGate(Gate):
         _check_logits(self, edit, Heads.KEY_VALUE, (Port.HEAD,))
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """See `Gate`."""
+        """Return the weighted sum, with the weight's two log-sum-exps."""
         return f"{_weighted_sum(self, edit, delta)}, λ_i = σ(LSE(prefix) - LSE(keys))"
 
 
@@ -105,7 +105,7 @@ class QueryGate(Gate):
         return "keys q" if self.key_width is None else "keys q + MLP"
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """See `Gate`."""
+        """Return the weighted sum, with the weight's softmax and the key."""
         key = "q_i" if self.key_width is None else "q_i + tanh(q_i A_k + a_k) B_k"
         return f"{_weighted_sum(self, edit, delta)}, λ_i = softmax([q_i k_iᵀ, q_i Kᵀ]{logit_divisor})_1, k_i = {key}"
 

@@ -58,7 +58,7 @@ class ConvexSampleGate(TableGate):
         return AffineCount(weights=shape.port_width(Port.X_ATTN))
 
     def formula(self, edit: EditEndpoints, delta: DeltaFormula, logit_divisor: str) -> str:
-        """See `Gate`."""
+        """Return the formula of a prefix, with the factor of its rows."""
         return f"{TableGate.formula(self, edit, delta, logit_divisor)}, P <- g P, g = mean_t σ(x_attn w + b)"
 
 

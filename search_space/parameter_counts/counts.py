@@ -32,7 +32,7 @@ class Counts:
 
 
 def affine_count(edit: Edit, shape: BackboneShape) -> AffineCount:
-    """Return the parameters of an edit at one of its instances (see `instance_count`)."""
+    """Return the parameters of an edit at one instance; `instance_count` is their number."""
     return edit.form.count(edit, shape) + edit.gate.count(edit, shape)
 
 

@@ -5,8 +5,8 @@ A new one is a table in ``methods.toml``. An installed package adds one of its o
     [project.entry-points."deltaspace.methods"]
     my_adapter = "my_package.methods:MY_ADAPTER"
 
-where ``MY_ADAPTER`` is a `PublishedMethod` of that name. ``tests/contracts/test_methods.py`` says what every entry
-must keep.
+where ``MY_ADAPTER`` is a `PublishedMethod` of that name. ``tests/contracts/test_methods.py`` is the contract of every
+entry.
 """
 
 from search_space.closest_name import name_hint
@@ -23,18 +23,18 @@ from search_space.registry import Registry
 METHODS: Registry[PublishedMethod] = Registry(
     "published method", BUILTIN_METHODS, kind=PublishedMethod, group="deltaspace.methods"
 )
-"""Every published method by its name."""
+"""Published methods by name."""
 
 
 def published_method(name: str) -> PublishedMethod:
-    """The published method of a name.
+    """Return the published method of a name.
 
     Example:
         >>> method = deltaspace.published_method("mam_adapter")
         >>> method.configuration(deltaspace.shape_of("roberta-base"), {"r": 512})
 
     Raises:
-        UnknownMethodError: If there is none; the error lists the names and the nearest.
+        UnknownMethodError: If there is none; the error lists the names and the closest one.
     """
     if name in METHODS:
         return METHODS[name]

@@ -1,4 +1,4 @@
-"""The published methods of ``methods.toml``, and what of their edits depends on more than their hyper-parameters."""
+"""Published methods of ``methods.toml``, with the edits that depend on more than hyper-parameters."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -49,11 +49,13 @@ def _mam_inducer(build: Build, shape: BackboneShape, values: HyperParameterValue
 
 def _bitfit(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
     order = (Port.Q, Port.K, Port.V, Port.O, Port.G, Port.U, Port.F, Port.NORM)
-    ends = [(site, port) for site in (Site.ATTENTION, Site.FFN) for port in order if (site, port) in shape.biased_ports]
-    ends += [(Site.STACK, Port.NORM)] if shape.stack_norms else []
-    if not ends:
+    biases = [
+        (site, port) for site in (Site.ATTENTION, Site.FFN) for port in order if (site, port) in shape.biased_ports
+    ]
+    biases += [(Site.STACK, Port.NORM)] if shape.stack_norms else []
+    if not biases:
         raise InvalidEditError(f"BitFit needs biases; {shape.family} has none. Choose another method.", rule="V14")
-    return tuple(Edit(site=site, write=port, read=None, form=Constant(), gate=Add()) for site, port in ends)
+    return tuple(Edit(site=site, write=port, read=None, form=Constant(), gate=Add()) for site, port in biases)
 
 
 def _diff_pruning(build: Build, shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
@@ -80,27 +82,27 @@ def _build(name: str, edits: Any) -> Build:
 
 def _read() -> dict[str, PublishedMethod]:
     def hyperparameter(key: str, default: float | str) -> HyperParameter:
-        said = {"name": key, **_TABLES["hyperparameters"][key]}
+        fields = {"name": key, **_TABLES["hyperparameters"][key]}
         return HyperParameter(
-            **{**said, "choices": tuple(said.get("choices", ()))}, default=None if default == "absent" else default
+            **{**fields, "choices": tuple(fields.get("choices", ()))}, default=None if default == "absent" else default
         )
 
     return {
         name: PublishedMethod(
             name=name,
-            title=said["title"],
-            citation=said["citation"].format(**_TABLES["sources"]),
-            hyperparameters=tuple(hyperparameter(*one) for one in said.get("hyperparameters", {}).items()),
-            attention_share=said.get("attention_share", 0.5),
-            codes=tuple(said.get("codes", ())),
-            build=_build(name, said.get("edits", ())),
+            title=table["title"],
+            citation=table["citation"].format(**_TABLES["sources"]),
+            hyperparameters=tuple(hyperparameter(*one) for one in table.get("hyperparameters", {}).items()),
+            attention_share=table.get("attention_share", 0.5),
+            codes=tuple(table.get("codes", ())),
+            build=_build(name, table.get("edits", ())),
         )
-        for name, said in _TABLES["methods"].items()
+        for name, table in _TABLES["methods"].items()
     }
 
 
 BUILTIN_METHODS: Mapping[str, PublishedMethod] = _read()
-"""Every one by its name, in the order of the file."""
+"""Built-in published methods by name, in the order of the file."""
 HEAD_ONLY = BUILTIN_METHODS["head_only"]
 COMPARED: tuple[str, ...] = tuple(_TABLES["compared"])
-"""The methods that a search puts beside what it discovers, unless the study names others."""
+"""Methods that a search compares its results with by default."""

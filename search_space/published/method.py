@@ -1,4 +1,4 @@
-"""What a published method is: a point of the space with its citation and what can be set."""
+"""Published methods: points of the space with a citation and hyper-parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from search_space.validity import check_on
 
 HyperParameterValues = Mapping[str, float | str]
 Build = Callable[[BackboneShape, HyperParameterValues], tuple[Edit, ...]]
-"""Makes the edits of a method on a backbone from all hyper-parameter values that are present."""
+"""Function from a backbone and all present hyper-parameter values to the edits of a method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class HyperParameter:
 
     Attributes:
         name: Full name, such as ``prefix_length``.
-        alias: The papers' letter, such as ``l``.
-        default: Used when it is not set; None means absent.
+        alias: Letter in the papers, such as ``l``.
+        default: Default value; None for an absent one.
         meaning: One phrase.
-        is_whole: Whether it is an integer of at least 1; without choices.
-        choices: The words it can be; empty for numbers.
-        is_size: Whether it is a width, which resizing to a budget changes.
+        is_whole: Whether the value is an integer of at least 1; ignored with choices.
+        choices: Valid words; empty for numbers.
+        is_size: Whether resizing to a budget changes the value.
     """
 
     name: str
@@ -42,7 +42,7 @@ class HyperParameter:
     is_size: bool = False
 
     def check(self, value: float | str) -> None:
-        """Refuse a value that cannot be.
+        """Check a value.
 
         Raises:
             SettingError: If it is no choice, no number, or out of range.
@@ -57,44 +57,44 @@ class HyperParameter:
             raise SettingError(f"{self.name} must be a whole number of at least 1; got {value}.")
 
     def converted(self, value: float | str) -> float | str:
-        """A value as forms and gates hold it: a whole number as such, other numbers with decimals."""
+        """Return a value in the type of forms and gates: an integer, another number, or a word."""
         if self.choices:
             return value
         return int(value) if self.is_whole else float(value)
 
 
 def edits_from_tables(edits: Sequence[Mapping[str, Any]]) -> Build:
-    """What makes edits of tables with their fields.
+    """Return a function that builds edits from tables of their fields.
 
     Args:
-        edits: Each has ``site``, ``write`` and ``form``, ``read`` unless it reads nothing, and ``gate`` unless it is
-            added. Form and gate have a ``name``, and the fields that are not as usual. A text such as ``"$rank"`` is
-            the value of a hyper-parameter, None where that is absent. Edits of g are for gated FFNs alone.
+        edits: Tables with ``site``, ``write`` and ``form``, ``read`` unless the form has no input, and ``gate`` unless
+            it is ``add``. Form and gate have a ``name`` and the fields that differ from their defaults. A text such as
+            ``"$rank"`` is the value of a hyper-parameter, None if that is absent. Edits of g are for gated FFNs alone.
     """
 
     def build(shape: BackboneShape, values: HyperParameterValues) -> tuple[Edit, ...]:
-        return tuple(_edit(said, values) for said in edits if said["write"] != Port.G or shape.gated_ffn)
+        return tuple(_edit(table, values) for table in edits if table["write"] != Port.G or shape.gated_ffn)
 
     return build
 
 
-def _edit(said: Mapping[str, Any], values: HyperParameterValues) -> Edit:
+def _edit(fields: Mapping[str, Any], values: HyperParameterValues) -> Edit:
     def value(text: Any) -> Any:
         is_name = isinstance(text, str) and text.startswith("$")
         return values.get(text[1:]) if is_name else text
 
     def part(table: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
-        fields = {name: value(text) for name, text in table.items() if name != "name"}
-        fields |= {"bias": fields["bias"] == "yes"} if isinstance(fields.get("bias"), str) else {}
-        return from_fields(kinds[table["name"]], fields)
+        values_of = {name: value(text) for name, text in table.items() if name != "name"}
+        values_of |= {"bias": values_of["bias"] == "yes"} if isinstance(values_of.get("bias"), str) else {}
+        return from_fields(kinds[table["name"]], values_of)
 
-    read = value(said.get("read"))
+    read = value(fields.get("read"))
     return Edit(
-        site=Site(said["site"]),
-        write=Port(value(said["write"])),
+        site=Site(fields["site"]),
+        write=Port(value(fields["write"])),
         read=None if read is None else Port(read),
-        form=part(said["form"], FORMS),
-        gate=part(said.get("gate", {"name": Add.name}), GATES),
+        form=part(fields["form"], FORMS),
+        gate=part(fields.get("gate", {"name": Add.name}), GATES),
     )
 
 
@@ -103,12 +103,12 @@ class PublishedMethod:
     """A method of the literature as a point of the space.
 
     Attributes:
-        name: As in tables and on the command line.
-        build: Makes the edits; `edits_from_tables` does of a table of them.
-        hyperparameters: What can be set.
-        attention_share: Share of the budget that attention gets when the method is resized; plays no part unless both
-            sides have a bottleneck to size.
-        codes: Released codes that have it, whose ways of counting `search_space.conventions` knows.
+        name: Name in tables and on the command line.
+        build: Function that builds the edits; `edits_from_tables` makes one.
+        hyperparameters: Hyper-parameters that can be set.
+        attention_share: Share of the budget for attention when the method is resized; ignored unless both sides have a
+            bottleneck to size.
+        codes: Released codes of the method, whose counting conventions are in `search_space.conventions`.
     """
 
     name: str
@@ -120,14 +120,14 @@ class PublishedMethod:
     codes: tuple[str, ...] = ()
 
     def values(self, settings: HyperParameterValues | None = None) -> dict[str, float | str | None]:
-        """Every hyper-parameter by its full name; None for what is absent.
+        """Return every hyper-parameter by its full name; None for absent ones.
 
         Args:
             settings: Values by name or alias; the rest keep their defaults.
 
         Raises:
             UnknownMethodError: If a setting is not one of the method's.
-            SettingError: If one cannot be.
+            SettingError: If a value is invalid.
         """
         values = {parameter.name: parameter.default for parameter in self.hyperparameters}
         by_key = {key: parameter for parameter in self.hyperparameters for key in (parameter.name, parameter.alias)}
@@ -140,14 +140,14 @@ class PublishedMethod:
         return values
 
     def configuration(self, shape: BackboneShape, settings: HyperParameterValues | None = None) -> Configuration:
-        """The method on a backbone.
+        """Build the method on a backbone.
 
         Args:
             settings: Hyper-parameter values by name or alias; the rest keep their defaults.
 
         Raises:
             UnknownMethodError: If a setting is not one of the method's.
-            SettingError: If one is out of range.
+            SettingError: If a value is out of range.
             InvalidEditError: If the method is not valid on the backbone.
         """
         values = self.values(settings)
@@ -157,7 +157,7 @@ class PublishedMethod:
         return Configuration(edits=self.build(shape, present))
 
     def structure(self, shape: BackboneShape) -> Configuration:
-        """The method on a backbone with every bottleneck at its narrowest: a default may be too wide for a small one.
+        """Build the method with every bottleneck at its smallest; a default may be too wide for a small backbone.
 
         Raises:
             InvalidEditError: If the method is not valid on the backbone.
@@ -167,7 +167,7 @@ class PublishedMethod:
         return Configuration(edits=edits)
 
     def invalid_reason(self, shape: BackboneShape) -> str | None:
-        """Why the method is not valid on a backbone, whatever its bottlenecks; None if it is."""
+        """Return the reason why the method is not valid on a backbone at any width; None if it is valid."""
         try:
             self.structure(shape)
         except InvalidEditError as error:

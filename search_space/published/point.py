@@ -1,4 +1,4 @@
-"""Published points: published methods with some hyper-parameters set, resized to a budget or of a fixed size."""
+"""Published points: published methods with fixed hyper-parameters, resized to a budget or of a fixed size."""
 
 from typing import Self
 
@@ -12,14 +12,15 @@ from search_space.published import HyperParameterValues, PublishedMethod, publis
 
 
 class PublishedPoint(str):
-    """A text such as ``lora_qv`` or ``lora_qv:r=8,s=2`` that has been read once; it is stored and shown as it is.
+    """Parsed text such as ``lora_qv`` or ``lora_qv:r=8,s=2``; stored and shown as written.
 
     Attributes:
-        settings: Values of hyper-parameters by name or alias, as far as the text sets them.
+        method: Published method of the point.
+        settings: Values of hyper-parameters by name or alias, if the text sets them.
 
     Raises:
         UnknownMethodError: If there is no such method, or it has no such hyper-parameter.
-        SettingError: If a value cannot be, or the text is no point.
+        SettingError: If a value is invalid, or the text is malformed.
     """
 
     __slots__ = ("method", "settings")
@@ -28,7 +29,7 @@ class PublishedPoint(str):
     settings: HyperParameterValues
 
     def __new__(cls, text: str) -> Self:
-        """Read the text; a point is itself."""
+        """Parse the text; return a point unchanged."""
         if isinstance(text, cls):
             return text
         point = super().__new__(cls, text)
@@ -44,14 +45,14 @@ class PublishedPoint(str):
 
     @property
     def has_fixed_size(self) -> bool:
-        """Whether it names one of its method's sizes, as ``lora_qv:r=8`` does."""
+        """Whether the text sets one of the method's sizes, as ``lora_qv:r=8`` does."""
         return any(one.is_size and {one.name, one.alias} & set(self.settings) for one in self.method.hyperparameters)
 
     def structure(self, shape: BackboneShape, *, scale: float | None = None) -> Configuration:
-        """The method with the settings, before any resizing.
+        """Build the method with the settings, before any resizing.
 
         Args:
-            scale: Fixed scale of a method that has one, unless the point says it; None for the method's default.
+            scale: Fixed scale of a method that has one, unless the point sets it; None for the method's default.
 
         Raises:
             InvalidEditError: If it is not valid on the backbone.
@@ -61,15 +62,15 @@ class PublishedPoint(str):
         return self.method.configuration(shape, {**scales, **self.settings})
 
     def trains_whole_model(self, shape: BackboneShape) -> bool:
-        """Whether the method trains the whole model, which no budget can resize."""
+        """Return whether the method trains the whole model, so that no budget can resize it."""
         return any(edit.site is Site.GLOBAL and not edit.sized_form for edit in self.structure(shape).edits)
 
     def configuration(self, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
-        """The method resized to a number of parameters; a point of fixed size exactly as it is.
+        """Build the method resized to a number of parameters; a point of fixed size stays unchanged.
 
         Args:
             parameters: Most stored parameters.
-            scale: Fixed scale of a method that has one, unless the point says it.
+            scale: Fixed scale of a method that has one, unless the point sets it.
 
         Raises:
             BudgetError: If it does not fit.
@@ -97,7 +98,7 @@ def _settings(text: str, parts: list[str]) -> dict[str, float | str]:
 
 
 def parse_setting(text: str) -> float | str:
-    """What a setting such as ``r=64`` or ``act=gelu`` says: a whole number, another number, or a word."""
+    """Parse the value of a setting such as ``r=64`` or ``act=gelu``: an integer, another number, or a word."""
     try:
         value = float(text)
     except ValueError:

@@ -13,7 +13,7 @@ class RandomTrial:
     """
 
     def __init__(self, seed: int) -> None:
-        """Seed the generator."""
+        """Create the generator."""
         self._draw = random.Random(seed)
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:

@@ -13,9 +13,9 @@ from search_space.space.options import SpaceOptions
 def step_gain(edits: Sequence[Edit], shape: BackboneShape) -> float:
     """Return the largest factor, over the tensors written, by which a form's change is amplified in the output.
 
-    It is the fixed scale of the gate times the number of summed forms: an edit's heads if their outputs are summed, and
-    edits that write the same tensor. The FFN's hidden units ``m`` count by their ratio to the model's width, since the
-    second matrix sums over them.
+    It is the fixed scale of the gate times the number of summed forms. Summed are an edit's heads if their outputs are
+    added, and edits that write the same tensor. The FFN's hidden units ``m`` count by their ratio to the model's width,
+    since the second matrix sums over them.
 
     Args:
         edits: Edits of one side; at least one.

@@ -25,9 +25,9 @@ _Strata = dict[str, list[Point]]
 class StructureDraws:
     """Uniform draws over structures, and not over decisions, of which deep branches have many.
 
-    First the placement is drawn (both sides in `BOTH_SIDES_SHARE` of the draws), then a functional form for each part,
-    then a structure of the form, each with equal probability. Draw number ``n`` of a study has a position in a sequence
-    that covers placements and forms evenly, even for few draws.
+    First the placement is drawn (both sides in `BOTH_SIDES_SHARE` of the draws), then a functional form for each part.
+    Then a structure of the form is drawn, each with equal probability. Draw number ``n`` of a study has a position in a
+    sequence that covers placements and forms evenly, even for few draws.
 
     Args:
         space: Search space with more than published methods.
