@@ -76,20 +76,30 @@ def _tpe(seed: int, *, multivariate: bool = True) -> TPESampler:
         return TPESampler(seed=seed, n_startup_trials=_STARTUP, multivariate=multivariate)
 
 
-_TARGETS = {
-    "q,v": ((Port.Q, Port.X_ATTN), (Port.V, Port.CTX)),
-    "q,k,v,o": ((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
-    "all linear": (
-        *((Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)),
-        *((Port.U, Port.X_FFN), (Port.F, Port.M)),
-    ),
+_Q, _K, _V, _O = (Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)
+_FFN = ((Port.U, Port.X_FFN), (Port.F, Port.M))
+TARGETS = {
+    "v": (_V,),
+    "q,v": (_Q, _V),
+    "q,k,v": (_Q, _K, _V),
+    "q,k,v,o": (_Q, _K, _V, _O),
+    "FFN": _FFN,
+    "all linear": (_Q, _K, _V, _O, *_FFN),
 }
+_SWEPT = ("q,v", "q,k,v,o", "all linear")
+SCALES = (1.0, 2.0, 4.0, 8.0)
+LORA_RATES = (2e-4, 2e-2)
 
 
-def lora(cell: Cell, targets: str, scale: float) -> Configuration | None:
-    """LoRA of the largest rank that fits; where rank 1 does not fit all layers, of the last ones that it fits."""
+def lora(cell: Cell, targets: str, scale: float, most_layers: int | None = None) -> Configuration | None:
+    """Return LoRA of the largest rank that fits the budget; None if rank 1 of one layer does not.
+
+    Args:
+        targets: Key of `TARGETS`.
+        most_layers: Number of layers from the last one; fewer where rank 1 does not fit so many. None for all.
+    """
     layers = stack_depth(cell.shape)
-    for first in range(layers):
+    for first in range(layers - (most_layers or layers), layers):
         where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
         rank = cell.parameters // count(_lora_of(targets, 1, scale, where), cell.shape).stored
         if rank:
@@ -109,15 +119,15 @@ def _lora_of(targets: str, rank: int, scale: float, layers: Layers) -> Configura
                 gate=gate,
                 layers=layers,
             )
-            for write, read in _TARGETS[targets]
+            for write, read in TARGETS[targets]
         )
     )
 
 
 def _lora(trial: Trial, cell: Cell, number: int) -> Tried | None:
-    targets = trial.suggest_categorical("targets", tuple(_TARGETS))
-    scale = trial.suggest_categorical("scale", (1.0, 2.0, 4.0, 8.0))
-    rate = trial.suggest_float("learning_rate", 2e-4, 2e-2, log=True)
+    targets = trial.suggest_categorical("targets", _SWEPT)
+    scale = trial.suggest_categorical("scale", SCALES)
+    rate = trial.suggest_float("learning_rate", *LORA_RATES, log=True)
     dropout = trial.suggest_categorical("dropout", (0.0, 0.05, 0.1))
     found = lora(cell, targets, scale)
     if found is None:

@@ -1,0 +1,313 @@
+"""Tables of trained configurations, from which searches can be compared by simulation.
+
+    python benchmarks/tables.py train --backbone FOLDER --data FOLDER --output FILE
+    python benchmarks/tables.py show --output FILE
+
+A table holds the trials of one task and one budget: LoRA with the usual choices of peft, configurations drawn from the
+whole space by the initial design of the search at the learning rates that are tried first, and some of both with a
+second seed. Its rows are trained in random order, so that a part of a table is a fair sample. The tables of a budget
+grow together, a quarter at a time. The file is replaced after every row; the same command continues.
+
+Each row has the scores on validation examples after every quarter of the steps, and the score on test examples at the
+end, which is for reports alone.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pandas as pd
+from filelock import FileLock, Timeout
+from rival_arms.setting import TASKS, Cell
+from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
+
+from search_space.codec import configuration_to_json
+from search_space.space.layer_choice import stack_depth
+from search_space.space.space import Candidate, SearchSpace
+from studies.score_evidence import Evidence
+from studies.search.initial_design import InitialDesign
+from studies.search.proposer import Proposer
+from studies.seeds import hashed_seed
+from trial_runner.errors import RunnerError
+from trial_runner.files import whole_file
+from trial_runner.requests import Failure, Reading, TrialRequest
+from trial_runner.runner import TorchRunner, open_runner
+
+BUDGETS = ("0.03%", "0.1%", "0.5%")
+PARTS = 4
+SETTINGS = {  # defaults and help; the same for all rows of a file
+    "steps": (200, "steps of a trial"),
+    "batch": (16, "examples of a step"),
+    "validation": (400, "validation examples"),
+    "rung": (256, "validation examples before the last step"),
+    "test": (400, "test examples"),
+    "lora": (60, "LoRA configurations of a table"),
+    "space": (80, "configurations of a table from the whole space"),
+    "repeated": (20, "configurations of a table with a second seed"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRow:
+    """A row of a table before it is trained.
+
+    Attributes:
+        number: Place in the table; the seed of the trial derives from it.
+        kind: ``lora`` or ``space``.
+        repeats: Number of the row with the same configuration and another seed; None for the first of both.
+    """
+
+    number: int
+    kind: str
+    candidate: Candidate
+    repeats: int | None = None
+
+
+def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("command", choices=("train", "show"))
+    add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
+    add("--backbone", help="folder or name of the backbone")
+    add("--data", type=Path, help="folder with a folder of every task")
+    add("--tasks", nargs="+", choices=tuple(TASKS), default=["banking77", "sst2", "sick", "snli"])
+    add("--budgets", nargs="+", default=BUDGETS)
+    for name, (default, meaning) in SETTINGS.items():
+        add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
+    arguments = parser.parse_args(words)
+    if arguments.command == "train" and not (arguments.backbone and arguments.data):
+        parser.error("train needs --backbone and --data.")
+    return arguments
+
+
+def cell_of(arguments: argparse.Namespace, task: str, budget: str) -> Cell:
+    """Return the cell of the benchmark of rivals with a table's task and budget."""
+    sizes = {name: getattr(arguments, name) for name in ("steps", "batch", "validation")}
+    paths = {"backbone": arguments.backbone, "data": arguments.data / task, "folder": arguments.output.parent}
+    return Cell(task=task, budget=budget, seed=0, trials=1, until=math.inf, **sizes, **paths)
+
+
+def rows_of(cell: Cell, counts: argparse.Namespace) -> list[PlannedRow]:
+    """Return the rows of a table in the order in which they are trained."""
+    draw = random.Random(hashed_seed("table", cell.task, cell.budget))
+    firsts = [("lora", one) for one in lora_candidates(cell, counts.lora, draw)]
+    firsts += [("space", one) for one in space_candidates(cell, counts.space)]
+    rows = [PlannedRow(number=number, kind=kind, candidate=one) for number, (kind, one) in enumerate(firsts)]
+    repeated = draw.sample(rows, counts.repeated)
+    rows += [replace(row, number=len(rows) + at, repeats=row.number) for at, row in enumerate(repeated)]
+    draw.shuffle(rows)
+    return rows
+
+
+def lora_candidates(cell: Cell, count: int, draw: random.Random) -> list[Candidate]:
+    """Draw LoRA with equally many trials of each target and depth, and stratified scales and learning rates."""
+    depth = stack_depth(cell.shape)
+    found = {lora(cell, *choice): choice for choice in product(TARGETS, (1.0,), (depth, depth // 2))}
+    choices = [choice for configuration, choice in found.items() if configuration is not None]
+    strata, scales, places = ([one[at % len(one)] for at in range(count)] for one in (choices, SCALES, range(count)))
+    for values in (strata, scales, places):
+        draw.shuffle(values)
+    candidates, (low, high) = [], LORA_RATES
+    for (targets, _, layers), scale, place in zip(strata, scales, places, strict=True):
+        configuration = lora(cell, targets, scale, layers)
+        rate = low * (high / low) ** ((place + draw.random()) / count)
+        rates = (rate if configuration.attention else None, rate if configuration.ffn else None)
+        candidates.append(Candidate.of(configuration, rates, cell.shape))
+    return candidates
+
+
+def space_candidates(cell: Cell, count: int) -> list[Candidate]:
+    """Draw from the initial distribution of the search; learning rates are those that it tries first."""
+    space = SearchSpace(shape=cell.shape, budget=cell.parameters, options=cell.specification.space_options)
+    proposer = Proposer(space, sampler="factored", seed=hashed_seed("table", cell.task, cell.budget))
+    rates = InitialDesign().rates(space.options.learning_rates)
+    found: dict[str, Candidate] = {}
+    while len(found) < count:
+        candidate = space.suggest({**proposer.propose().parameters, **rates})
+        found.setdefault(candidate.fingerprint, candidate)
+    return list(found.values())
+
+
+def request_of(cell: Cell, row: PlannedRow, rung: int) -> TrialRequest:
+    """Return the trial of a row, measured after every quarter of its steps."""
+    rates = row.candidate.attention_learning_rate, row.candidate.ffn_learning_rate
+    request = cell.request(row.number, row.candidate.configuration, *rates)
+    at = tuple(cell.steps * part // 4 for part in range(1, 5))
+    return replace(request, plan=replace(request.plan, evaluate_at_steps=at, rung_examples=rung))
+
+
+def trained(runner: TorchRunner, request: TrialRequest, *, test: int, metric: str) -> dict[str, Any]:
+    """Train a trial alone and return the measured columns of its row.
+
+    Args:
+        test: Number of test examples.
+        metric: Name of the score among the metrics.
+    """
+    pack = runner.open_pack(1)
+    began = time.process_time()
+    try:
+        pack.admit(request)
+        results = list(pack.advance(request.plan.steps))
+    except RunnerError as error:
+        return {"failure": str(error)}
+    processor_seconds = time.process_time() - began
+    for failed in (one for one in results if isinstance(one, Failure)):
+        return {"failure": failed.reason}
+    *rungs, last = results
+    # a plan measures one split alone
+    (of_test,) = pack._metrics([pack.trial(request.trial)], "test", True, test).values()
+    seconds = sum(one.seconds for one in results)
+    losses = Evidence.of(last.examples.negated_losses)
+    return {
+        "score": last.score,
+        "score_error": score_error(last, metric),
+        "validation_loss": last.metrics["validation_loss"],
+        "validation_loss_error": losses.standard_error,
+        "validation_examples": losses.examples,
+        "rung_steps": [one.step for one in rungs],
+        "rung_scores": [one.score for one in rungs],
+        "rung_losses": [one.metrics["validation_loss"] for one in rungs],
+        "test_score": of_test.metrics[metric],
+        "test_examples": len(of_test.examples),
+        "seconds": seconds,
+        "processor_seconds": processor_seconds,
+        "steps_per_second": request.plan.steps / seconds,
+    }
+
+
+def score_error(reading: Reading, metric: str) -> float:
+    """Return the standard error of a score over other examples.
+
+    That of a correlation r of n examples is (1 - r^2) / sqrt(n - 1), which holds for normal variables.
+    """
+    if metric == "pearson":
+        return (1 - reading.score**2) / math.sqrt(len(reading.examples) - 1)
+    return Evidence.of(reading.examples.scores).standard_error
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train the rows that the file lacks, one after the other.
+
+    Raises:
+        SystemExit: If the file has other settings, or another process trains.
+    """
+    settings = {name: getattr(arguments, name) for name in SETTINGS}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(f"{arguments.output}.lock", timeout=0):
+            rows = read_rows(arguments.output, settings)
+            for budget, part, task in product(arguments.budgets, range(PARTS), arguments.tasks):
+                for row in new_rows(arguments, cell_of(arguments, task, budget), part, rows):
+                    rows.append(row)
+                    write_rows(arguments.output, rows, settings)
+                    outcome = row["failure"] or f"{row['score']:.4f} in {row['seconds']:.0f} s"
+                    print(f"{task} {budget} {row['kind']} {row['number']}: {outcome}", file=sys.stderr, flush=True)
+    except Timeout:
+        sys.exit(f"cannot train into {arguments.output}: another process does. Wait for it.")
+
+
+def new_rows(
+    arguments: argparse.Namespace, cell: Cell, part: int, rows: Sequence[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Train the rows of a part of a table that are missing.
+
+    Raises:
+        SystemExit: If rows of the table are of another plan, backbone or data.
+    """
+    done = {row["number"]: row for row in rows if (row["task"], row["budget"]) == (cell.task, cell.budget)}
+    planned = rows_of(cell, arguments)
+    if any(done[row.number]["fingerprint"] != row.candidate.fingerprint for row in planned if row.number in done):
+        sys.exit(f"cannot continue {arguments.output}: {cell.name} has other configurations. Choose another file.")
+    missing = [row for row in planned[part::PARTS] if row.number not in done]
+    if not missing:
+        return
+    task = cell.specification.task
+    runner = open_runner(backbone=cell.backbone, task=task)
+    if any(json.loads(row["identity"]) != dict(runner.identity) for row in done.values()):
+        sys.exit(f"cannot continue {arguments.output}: {cell.name} has another backbone or data. Restore them.")
+    for row in missing:
+        request = request_of(cell, row, arguments.rung)
+        one, rates = row.candidate, dict(zip(("attention", "ffn", "head"), request.learning_rates, strict=True))
+        yield {
+            "task": cell.task,
+            "budget": cell.budget,
+            **{name: getattr(row, name) for name in ("number", "kind", "repeats")},
+            "configuration": json.dumps(configuration_to_json(one.configuration), sort_keys=True),
+            "fingerprint": one.fingerprint,
+            **{f"{name}_learning_rate": rate for name, rate in rates.items()},
+            **{f"{name}_parameters": getattr(one.counts, name) for name in ("stored", "trained")},
+            "seed": request.seed,
+            **{name: getattr(request.plan, name) for name in ("steps", "batch_size")},
+            "precision": runner.precision,
+            "identity": json.dumps(dict(runner.identity)),
+            "versions": ", ".join(f"{name} {version(name)}" for name in ("deltaspace", "torch", "transformers")),
+            "failure": None,
+            **trained(runner, request, test=arguments.test, metric=task.metric),
+        }
+    runner.close()
+
+
+def read_rows(output: Path, settings: dict[str, int] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a file; none if it does not exist.
+
+    Raises:
+        SystemExit: If the file has other settings.
+    """
+    if not output.exists():
+        return []
+    frame = pd.read_parquet(output)
+    if settings is not None and frame.attrs != settings:
+        sys.exit(f"cannot continue {output}: its settings are {frame.attrs}; got {settings}. Choose another file.")
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def write_rows(output: Path, rows: Sequence[dict[str, Any]], settings: dict[str, int]) -> None:
+    """Replace the file at once."""
+    frame = pd.DataFrame(rows).astype({"repeats": "Int64", "failure": "string"})
+    frame.attrs = settings
+    with whole_file(output) as file:
+        frame.to_parquet(file, index=False, compression="zstd")
+
+
+def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each table; scores are in points, ± standard errors."""
+    yield "| task | budget | rows | failed | LoRA | best | of the space | best | pairs of seeds | deviation |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in rows):
+        table = [row for row in rows if (row["task"], row["budget"]) == (task, budget)]
+        scored = {row["number"]: row for row in table if row["failure"] is None}
+        cells = [task, budget, len(table), len(table) - len(scored)]
+        for kind in ("lora", "space"):
+            firsts = [row for row in scored.values() if row["kind"] == kind and row["repeats"] is None]
+            best = max(firsts, key=lambda row: row["score"], default=None)
+            cells += [len(firsts), f"{100 * best['score']:.1f} ± {100 * best['score_error']:.1f}" if best else ""]
+        pairs = [(row, scored[row["repeats"]]) for row in scored.values() if row["repeats"] in scored]
+        squares = [(one["score"] - other["score"]) ** 2 / 2 for one, other in pairs]
+        cells += [len(pairs), f"{100 * math.sqrt(fmean(squares)):.1f}" if pairs else ""]
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def main() -> None:
+    """Train or show."""
+    arguments = arguments_of()
+    if arguments.command == "train":
+        train(arguments)
+    print("\n".join(lines_of(read_rows(arguments.output))))
+
+
+if __name__ == "__main__":
+    main()

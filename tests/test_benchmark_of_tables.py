@@ -1,0 +1,140 @@
+"""The benchmark of tables: its configurations, its rows, and how it continues."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import deltaspace
+from search_space.forms import LowRank
+from search_space.gates import FixedScale
+from search_space.space.space import Candidate
+from studies.ledger.ledger import Ledger
+from studies.study_file import specification_of
+from trial_runner.runner import open_runner
+
+ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base"
+SIZES = "--steps 8 --batch 4 --validation 10 --rung 6 --test 8 --lora 2 --space 2 --repeated 1"
+TINY = f"--tasks banking77 --budgets 400 {SIZES}"
+WORDS = ("lost card", "new card", "send money", "exchange rate", "close account")
+TIMES = ("seconds", "processor_seconds", "steps_per_second")
+
+
+def arguments_of(load: Any, folder: Path, backbone: Path, options: str = "") -> Any:
+    given = f"train --backbone {backbone} --data {folder} --output {folder / 'tables.parquet'} {options}"
+    return load("tables").arguments_of(given.split())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "banking77").mkdir()
+    for split, count in (("train", 40), ("validation", 20), ("test", 20)):
+        rows = [{"text": f"{WORDS[at % 5]} {at}", "label": at % 5} for at in range(count)]
+        path = tmp_path / "banking77" / f"{split}.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path
+
+
+@pytest.mark.parametrize("budget", ["0.03%", "0.5%"])
+def test_planned_tables_hold_distinct_trials_within_the_budget(load, data, budget):
+    arguments = arguments_of(load, data, ROBERTA)
+    cell = load("tables").cell_of(arguments, "banking77", budget)
+    rows = load("tables").rows_of(cell, arguments)
+    assert len(rows) == 160
+    assert all(0 < row.candidate.counts.stored <= cell.parameters for row in rows)
+    firsts = [row for row in rows if row.repeats is None]
+    assert [row.kind for row in firsts].count("lora") == 60
+    assert len({row.candidate.fingerprint for row in firsts}) == 140
+    by_number = {row.number: row for row in rows}
+    repeated = [(row, by_number[row.repeats]) for row in rows if row.repeats is not None]
+    assert {row.kind for row, _ in repeated} == {"lora", "space"}
+    for row, first in repeated:
+        assert row.candidate == first.candidate
+        seeds = {load("tables").request_of(cell, one, arguments.rung).seed for one in (row, first)}
+        assert len(seeds) == 2
+
+
+def test_lora_rows_of_tables_hold_lora_alone(load, data):
+    arguments = arguments_of(load, data, ROBERTA, "--space 0")
+    rows = load("tables").rows_of(load("tables").cell_of(arguments, "banking77", "0.1%"), arguments)
+    edits = [edit for row in rows if row.kind == "lora" for edit in row.candidate.configuration.edits]
+    assert all(isinstance(edit.form, LowRank) and isinstance(edit.gate, FixedScale) for edit in edits)
+
+
+def test_interrupted_tables_continue_to_the_same_rows(load, data, tiny_backbone, monkeypatch):
+    tables = load("tables")
+    arguments = arguments_of(load, data, tiny_backbone("bert"), TINY)
+    tables.train(arguments)
+    whole = tables.read_rows(arguments.output)
+    assert [row["failure"] for row in whole] == [None] * 5
+    arguments.output = data / "interrupted.parquet"
+    written, to_parquet = [], pd.DataFrame.to_parquet
+
+    def interrupted(frame: pd.DataFrame, path: Path, **options: Any) -> None:
+        written.append(path)
+        to_parquet(frame, path, **options)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tables.train(arguments)
+    assert len(tables.read_rows(arguments.output)) == 2
+    tables.train(arguments)
+    assert len(written) == 3 + 3
+    for one, other in zip(tables.read_rows(arguments.output), whole, strict=True):
+        assert {name: str(one[name]) for name in one.keys() - TIMES} == {
+            name: str(other[name]) for name in other.keys() - TIMES
+        }
+
+
+def test_files_of_other_settings_or_backbones_are_refused(load, data, tiny_backbone):
+    tables = load("tables")
+    options = f"{TINY} --space 0 --repeated 0"
+    arguments = arguments_of(load, data, tiny_backbone("bert"), options)
+    tables.train(arguments)
+    settings = {name: getattr(arguments, name) for name in tables.SETTINGS}
+    tables.write_rows(arguments.output, tables.read_rows(arguments.output)[:1], settings)
+    with pytest.raises(SystemExit, match="has another backbone or data"):
+        tables.train(arguments_of(load, data, tiny_backbone("roberta"), options))
+    with pytest.raises(SystemExit, match=r"its settings are .*'steps': 8.* got .*'steps': 12"):
+        tables.train(arguments_of(load, data, tiny_backbone("bert"), f"{options} --steps 12"))
+    assert len(tables.read_rows(arguments.output)) == 1
+
+
+def test_a_row_scores_as_the_trial_of_a_study(load, data, tiny_backbone):
+    tables = load("tables")
+    arguments = arguments_of(load, data, tiny_backbone("bert"), TINY)
+    cell = tables.cell_of(arguments, "banking77", "400")
+    specification = specification_of(cell.specification, {"trials": 2, "search.published": ["lora_qv"]})
+    storage = f"sqlite:///{data / 'study.db'}"
+    deltaspace.launch(specification, storage=storage, progress=False)
+    with Ledger.open(storage, read_only=True) as ledger:
+        records = ledger.trials(ledger.study(specification.name).id)
+    runner = open_runner(backbone=cell.backbone, task=specification.task)
+    assert len(records) == 2
+    for record in records:
+        rates = tuple(side and side.learning_rate for side in (record.attention, record.ffn))
+        candidate = Candidate.of(record.configuration, rates, cell.shape)
+        row = tables.PlannedRow(number=record.number, kind="space", candidate=candidate)
+        request = tables.request_of(cell, row, arguments.rung)
+        assert request.seed == record.seed
+        found = tables.trained(runner, request, test=8, metric="accuracy")
+        assert found["score"] == record.score
+        assert found["rung_steps"] == [2, 4, 6]
+        assert (found["validation_examples"], found["test_examples"]) == (10, 8)
+        again = tables.trained(runner, replace(request, trial=99), test=8, metric="accuracy")
+        assert again["test_score"] == found["test_score"]
+
+
+def test_shown_tables_count_kinds_and_pairs_of_seeds(load):
+    def row(number: int, kind: str, score: float | None, repeats: int | None = None) -> dict[str, Any]:
+        known = {"task": "sick", "budget": "0.1%", "score_error": 0.01, "failure": "nan" if score is None else None}
+        return {**known, "number": number, "kind": kind, "score": score, "repeats": repeats}
+
+    rows = [row(0, "lora", 0.5), row(1, "space", 0.75), row(2, "space", None), row(3, "lora", 0.54, 0)]
+    line = list(load("tables").lines_of(rows))[-1]
+    assert line == "| sick | 0.1% | 4 | 1 | 1 | 50.0 ± 1.0 | 1 | 75.0 ± 1.0 | 1 | 2.8 |"
