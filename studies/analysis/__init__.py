@@ -1,1 +1,1 @@
-"""What a ledger answers: leaderboards, readings, SQL."""
+"""Analysis of a ledger: leaderboards, readings, SQL."""

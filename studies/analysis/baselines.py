@@ -1,4 +1,4 @@
-"""Which trial of a study stands for a published method, and which for each of its configurations."""
+"""Trials of a study that represent a published method, or a configuration."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -15,7 +15,7 @@ Tried = TypeVar("Tried", TrialRecord, Observation)
 
 
 class _Middle:
-    """Proposes the geometric middle of every range of learning rates."""
+    """Optuna-like trial that takes the geometric middle of every range of learning rates."""
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
         return choices[0]
@@ -27,7 +27,7 @@ class _Middle:
 def best_first(
     trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates = NO_ESTIMATES
 ) -> list[TrialRecord]:
-    """The complete trials of a study, best first; of trials that differ in their learning rates alone the best."""
+    """Return the complete trials of a study, best first; of those that differ in learning rates alone, the best one."""
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE and trial.score is not None]
     by_configuration: dict[str, TrialRecord] = {}
     for trial in ranked(complete, estimates):
@@ -38,13 +38,13 @@ def best_first(
 def baseline(
     name: PublishedPoint, best: Sequence[Tried], trials: Sequence[Tried], space: SearchSpace
 ) -> Tried | Candidate:
-    """The study's best trial of a method, else the method with learning rates of the middle.
+    """Return the study's best trial of a method, else the method with middle learning rates.
 
     Args:
-        name: Of the method, or of a point of it.
-        best: The complete trials, best first.
-        trials: All of them.
-        space: Of the study.
+        name: Name of the method, or of a point of it.
+        best: Complete trials, best first.
+        trials: All trials.
+        space: Search space of the study.
 
     Raises:
         BudgetError: If it does not fit.
@@ -63,7 +63,7 @@ def baseline(
 
 
 def resized(name: PublishedPoint, space: SearchSpace) -> Candidate:
-    """A method at the size of a budget, with the geometric middle of its range of rates.
+    """Return a method at the size of a budget, with the geometric middle of its range of learning rates.
 
     Raises:
         BudgetError: If it does not fit.

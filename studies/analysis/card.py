@@ -1,4 +1,4 @@
-"""The answer to a question about a study; terminal, report and web page show the same card."""
+"""Cards with the answer to a question about a study, for terminal, report and web page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     import pandas
 
 PLACES = {"attention": "attention", "ffn": "the FFN"}
-"""Either side, as it stands in a sentence."""
+"""Names of the sides in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Card:
-    """The answer to one question.
+    """Answer to one question.
 
     Attributes:
-        name: Of the analysis, such as ``matters``.
-        question: In words.
-        sentences: The answer in words, with what these trials do not tell.
-        data: The numbers, the most important first; ``low`` and ``high`` are the ends of 95% intervals.
-        shown: How many rows of the data are a short answer.
-        points: What a figure draws beside the data; empty for nothing.
-        note: How to read the data.
-        metric: What scores are of.
+        name: Name of the analysis, such as ``matters``.
+        question: Question in words.
+        sentences: Answer in words, and what the trials cannot decide.
+        data: Numbers, the most important first; ``low`` and ``high`` are the ends of 95% intervals.
+        shown: Number of rows of a short answer.
+        points: Data of a figure besides ``data``; empty for none.
+        note: Explanation of the data.
+        metric: Metric of the scores.
     """
 
     name: str
@@ -39,18 +39,18 @@ class Card:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]], *, points: Sequence[Mapping[str, Any]] = (), **said: Any) -> Self:
-        """A card of rows and points that are mappings."""
+        """Return a card of rows and points that are mappings."""
         import pandas
 
         return cls(data=pandas.DataFrame(rows), points=pandas.DataFrame(points), **said)
 
     def __str__(self) -> str:
-        """The question, the answer in words, and its short table."""
+        """Return the question, the answer in words, and its short table."""
         shown = self.data.head(self.shown)
         return "\n".join([self.question, *self.sentences, *([] if shown.empty else [shown.to_string(index=False)])])
 
     def as_entries(self) -> dict[str, object]:
-        """The card as JSON-able values, a mapping a row."""
+        """Return the card as JSON-able values, one mapping per row."""
         from studies.analysis.frames import entries_of
 
         said = {name: getattr(self, name) for name in ("name", "question", "sentences", "note")}
@@ -58,10 +58,10 @@ class Card:
 
 
 def estimate_words(number: Estimate, metric: str) -> str:
-    """A number with its 95% interval: ``+0.0121 ± 0.0081 accuracy``."""
+    """Return a number with its 95% interval: ``+0.0121 ± 0.0081 accuracy``."""
     return f"{number.mean:+.4f} ± {number.reach:.4f} {metric}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Return ``a``, ``a and b``, or ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -1,10 +1,9 @@
-"""What trials would score if they were trained again: the posterior of the model of the search, asked of a ledger.
+"""Estimates: expected scores of trials if they were trained again, by the surrogate's posterior.
 
-The best of many noisy scores is partly luck. The model that proposes trials (`studies.surrogate`) has seen all
-readings of a study, those of similar configurations, of pruned trials and of replicates included; what it expects of a
-configuration is less than a lucky score and more than an unlucky one. It needs nothing but the ledger, so that studies
-of any sampler have estimates. They are kept in the cache folder with what they were made from, so that the model is
-fitted once as long as a study gets no further.
+The best of many noisy scores is biased upwards. The surrogate (`studies.surrogate`) uses all readings of a study, with
+similar configurations, pruned trials and replicates. Its estimate of a configuration is below a lucky score and above
+an unlucky one. It depends on the ledger alone, so studies of any sampler have estimates. They are cached with the
+versions of their inputs, so that the model is fitted once per state of a study.
 """
 
 import hashlib
@@ -27,28 +26,28 @@ from trial_runner.files import default_cache_folder, whole_file
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 if TYPE_CHECKING:
-    from studies.analysis.predictions import Viewed
+    from studies.analysis.predictions import FeaturesByNumber
     from studies.ledger.ledger import Ledger
     from studies.surrogate.features import Features
     from studies.surrogate.posterior import Posterior
     from studies.surrogate.structure_distances import Array
 
 FEWEST = FIRST_CHECKPOINT
-"""Trials with a reading from which on there are estimates: the model is fitted then for the first time."""
+"""Number of trials with a reading from which on there are estimates; the model is fitted then."""
 
 FEWEST_COMPLETE = 4
-"""Of them."""
+"""Number of complete trials among them."""
 _BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """The best discovery beside the best published method, both by their estimates.
+    """Best discovery and best published method by their estimates.
 
     Attributes:
-        discovered: Number of the trial.
-        published: Number of the trial.
-        difference: Of what they would score, the discovery's first.
+        discovered: Number of the discovery.
+        published: Number of the published trial.
+        difference: Estimate of the discovery's score minus the published trial's.
     """
 
     discovered: int
@@ -58,15 +57,15 @@ class Lead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """What a study's trials are expected to score.
+    """Expected scores of a study's trials.
 
     Attributes:
-        of: By number of the trial; trials with a reading that have not failed. Those of trials that are not complete
-            are computed when they are asked for, of all at once when it is iterated.
-        lead: Of the best discovery; None without one, or without a published method that is complete.
-        over_head: Of the best discovery over the task head alone; None where one of the two is missing.
-        joint: Means and covariance of what some of the trials would score, in the order of their numbers as given.
-        posterior: The same of any configurations.
+        of: Estimates by trial number, for trials with a reading that have not failed. Those of trials that are not
+            complete are computed on access, all at once when iterated.
+        lead: Lead of the best discovery; None without one, or without a complete published method.
+        over_head: Lead of the best discovery over the task head alone; None if either is missing.
+        joint: Function from trial numbers to means and covariance of their scores.
+        posterior: The same function for any configurations.
     """
 
     of: Mapping[int, Estimate]
@@ -81,15 +80,15 @@ def _unknown(asked: Sequence[object]) -> Never:
 
 
 NO_ESTIMATES = Estimates(of=MappingProxyType({}), lead=None, over_head=None, joint=_unknown, posterior=_unknown)
-"""While there is too little to go by, and of confirmations."""
+"""Estimates of a study with too few trials, and of confirmations."""
 
 
 def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> Estimates:
-    """Estimates of a study's trials; `NO_ESTIMATES` while there is too little to go by, and of confirmations.
+    """Return the estimates of a study's trials; `NO_ESTIMATES` with too few trials, and for confirmations.
 
     Args:
-        ledger: Where the study is.
-        study: Its record.
+        ledger: Ledger of the study.
+        study: Record of the study.
         trials: All of its trials.
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
@@ -100,19 +99,19 @@ def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTr
 
 
 def are_enough(trials: Sequence[RankedTrial]) -> bool:
-    """Whether trials tell enough for estimates."""
+    """Return whether there are enough trials for estimates."""
     complete = sum(trial.state is TrialState.COMPLETE for trial in trials)
     return complete >= FEWEST_COMPLETE and sum(trial.steps > 0 for trial in trials) >= FEWEST
 
 
 def counted_examples(ledger: "Ledger", study: StudyRecord) -> ExampleCounts | None:
-    """How many examples a score is a share of right answers of; None where it is no such share, or not known."""
+    """Return the numbers of examples of an accuracy; None for other scores, or if unknown."""
     return ledger.example_counts(study.id) if study.metric == ACCURACY.name else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EstimateQuery:
-    """A question; two are equal if the study is the same and has got no further in between."""
+    """Key of the cache; two are equal if the study is the same and has the same records."""
 
     key: tuple[object, ...]
     ledger: "Ledger" = field(compare=False)
@@ -143,24 +142,24 @@ def _best(trials: Iterable[RankedTrial], estimates: Mapping[int, Estimate]) -> i
 
 
 class _Estimated(Mapping[int, Estimate]):
-    """Estimates of the trials of a study, by number.
+    """Estimates of the trials of a study by number.
 
-    Complete ones are predicted at once, others in blocks when one is asked for; what was predicted before is kept.
+    Complete trials are predicted at once, others in blocks on access; predictions are cached.
     """
 
     def __init__(self, asked: _EstimateQuery) -> None:
-        """Read what was kept, else predict the complete ones."""
+        """Read the cache, else predict the complete trials."""
         self._asked = asked
         *study, progress = map(str, asked.key)
         name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
         self._file = default_cache_folder() / "estimates" / f"{name}.json"
-        # the study as far as it has got, and the model as it is installed
+        # state of the study, and version of the model
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
         self._made_from = [progress, model.hexdigest()]
         self._known: dict[int, Estimate] = {}
         self._leads: dict[str, Estimate] = {}
         self._read()
-        # replicates count for their originals
+        # replicates are merged with their originals
         self._numbers = {
             one.number: one.state is TrialState.COMPLETE
             for one in asked.trials
@@ -169,7 +168,7 @@ class _Estimated(Mapping[int, Estimate]):
         self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
     def _read(self) -> None:
-        """Take in the file that keeps the newest estimates; a damaged one keeps nothing."""
+        """Read the file with the newest estimates; a damaged one is ignored."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             kept: Any = json.loads(self._file.read_bytes())
             if kept["made_from"] == self._made_from:
@@ -178,7 +177,7 @@ class _Estimated(Mapping[int, Estimate]):
                 self._known = known
 
     def _keep(self) -> None:
-        """Write all that is known now, where that can be written."""
+        """Write all estimates if the cache is writable."""
         entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._known, "leads": self._leads}
         kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
         with suppress(OSError):
@@ -187,8 +186,8 @@ class _Estimated(Mapping[int, Estimate]):
                 place.write_text(json.dumps({"made_from": self._made_from, **kept}), encoding="utf-8")
 
     @cached_property
-    def model(self) -> "tuple[Posterior, Viewed]":
-        """What predicts, fitted when it is asked for, and what it is asked about trials with."""
+    def model(self) -> "tuple[Posterior, FeaturesByNumber]":
+        """Fitted posterior, and the function from trials to its inputs."""
         from studies.analysis.predictions import predictions_of
 
         ledger, study, count = self._asked.ledger, self._asked.study, len(self._asked.trials)
@@ -196,7 +195,7 @@ class _Estimated(Mapping[int, Estimate]):
         return predictions_of(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
 
     def lead(self, discovered: int | None, published: int | None) -> Lead | None:
-        """Of a discovery over a published method, by their numbers; None where one is missing."""
+        """Return the lead of a discovery over a published method, by their numbers; None if one is missing."""
         if discovered is None or published is None:
             return None
         pair = f"{discovered} {published}"
@@ -207,15 +206,15 @@ class _Estimated(Mapping[int, Estimate]):
         return Lead(discovered=discovered, published=published, difference=self._leads[pair])
 
     def __getitem__(self, number: int) -> Estimate:
-        """The estimate of a trial."""
+        """Return the estimate of a trial."""
         if number in self._numbers and number not in self._known:
             others = (one for one in self._numbers if one not in self._known and one != number)
-            # a model that must be fitted again for one is asked about all
+            # a new fit predicts all trials
             self._predict([number, *islice(others, _BLOCK - 1 if "model" in vars(self) else None)])
         return self._known[number]
 
     def __iter__(self) -> Iterator[int]:
-        """Numbers of all trials that have one; all are predicted."""
+        """Yield the numbers of all trials with an estimate; all are predicted."""
         self._predict(list(self._numbers))
         return iter(sorted(self._numbers))
 
@@ -228,11 +227,11 @@ class _Estimated(Mapping[int, Estimate]):
             self._keep()
 
     def __len__(self) -> int:
-        """How many trials have one."""
+        """Return the number of trials with an estimate."""
         return len(self._numbers)
 
     def __contains__(self, number: object) -> bool:
-        """Whether a trial has one."""
+        """Return whether a trial has an estimate."""
         return number in self._numbers
 
 

@@ -1,4 +1,4 @@
-"""Frames of pandas whose columns are typed by their values; what is chosen from a few words is categorical."""
+"""Pandas frames with columns typed by their values; small vocabularies are categorical."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,30 +27,30 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "heads": tuple(one.value for one in Heads),
     "activation": (),
 }
-"""Columns of words, with those that come first, in their order; the others follow by the alphabet."""
+"""Categorical columns, with the first categories in order; the others follow alphabetically."""
 
 
 def frame(entries: Sequence[Mapping[str, object]], *, columns: Iterable[str] = ()) -> "pandas.DataFrame":
-    """A frame of mappings that have the same keys; see `frame_of`.
+    """Return a frame of mappings with equal keys; see `frame_of`.
 
     Args:
-        entries: The rows.
-        columns: Names where there are no entries to take them from.
+        entries: Rows.
+        columns: Names of the columns if there are no rows.
     """
     names = tuple(entries[0]) if entries else tuple(columns)
     return frame_of(names, [[entry[name] for name in names] for entry in entries])
 
 
 def frame_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> "pandas.DataFrame":
-    """Rows under named columns.
+    """Return a frame of rows under named columns.
 
-    Whole numbers are ``Int64``, booleans ``boolean`` and text ``string``, so that None stays a missing value; other
-    numbers are ``float64``, times ``datetime64`` in UTC. States, origins, methods and the words of the design
-    dimensions, at a side or of an edit, are categories.
+    Whole numbers are ``Int64``, booleans ``boolean`` and text ``string``, so that None stays a missing value. Other
+    numbers are ``float64``, times ``datetime64`` in UTC. States, origins, methods and words of design dimensions are
+    categories.
 
     Args:
-        columns: Names; those of a query are the user's, so one may stand twice.
-        rows: One value a column; members of an enumeration become their values.
+        columns: Names; those of a query are the user's, so one may occur twice.
+        rows: One value per column; members of an enumeration become their values.
     """
     import pandas
 
@@ -68,7 +68,7 @@ def frame_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> "panda
 
 
 def entries_of(table: "pandas.DataFrame") -> list[dict[str, Any]]:
-    """The rows of a frame as mappings of what JSON can hold; what is missing is None."""
+    """Return the rows of a frame as JSON-able mappings; missing values are None."""
     return [
         {str(name): _plain(value) for name, value in zip(table.columns, row, strict=True)}
         for row in table.itertuples(index=False, name=None)
@@ -76,7 +76,7 @@ def entries_of(table: "pandas.DataFrame") -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> object:
-    """A cell as JSON has it."""
+    """Return a cell as JSON-able value."""
     import pandas
 
     if isinstance(value, str | bool | tuple | list):
@@ -97,7 +97,7 @@ def _categories(column: Any, usual: Sequence[str]) -> Any:
 
 
 def _series(values: Sequence[object]) -> Any:
-    """A column of the type that all its values have."""
+    """Return a column of the common type of its values."""
     import pandas
 
     given = [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""The best score within every size: the trials that score more than all that are no larger, by their estimates."""
+"""Pareto fronts: trials whose estimate is above those of all trials that are no larger."""
 
 import math
 from collections.abc import Sequence
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     import pandas
 
 DRAWS = 1000
-"""Draws of the posterior that an interval is of."""
+"""Number of posterior draws for an interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPoint:
-    """A trial that scores more than all that are no larger.
+    """Trial on the front.
 
     Attributes:
-        number: Of the trial.
+        number: Number of the trial.
         method: Published method, or ``discovered``.
-        sentence: What the configuration is, in words.
-        size: What the front is over: stored parameters, or extra FLOPs per token.
-        share: Of the largest size; of the budget, where the size is parameters.
-        estimate: What it is expected to score if it is trained again; its score where there are no estimates.
-        estimate_low: Lower end of the interval that holds that with 95%; None where there are no estimates.
-        estimate_high: Upper end.
+        sentence: Configuration in words.
+        size: Size on the front's axis: stored parameters, or extra FLOPs per token.
+        share: Share of the largest size, which is the budget for parameters.
+        estimate: Expected score if it is trained again; the score without estimates.
+        estimate_low: Lower end of its 95% interval; None without estimates.
+        estimate_high: Upper end of its 95% interval; None without estimates.
         score: Final score, the mean over its seeds.
-        seeds: How often it was trained to the end.
+        seeds: Number of complete trainings.
         parameters: Stored parameters.
-        extra_flops: FLOPs per token that it adds at inference; None where nobody has kept it.
+        extra_flops: Extra FLOPs per token at inference; None if not recorded.
     """
 
     number: int
@@ -62,18 +62,17 @@ class FrontPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """The best score within every size.
+    """Best score within every size.
 
     Attributes:
-        objective: What the sizes are: ``parameters`` or ``extra_flops``.
-        largest: The size that counts as 1.
-        points: From the smallest to the largest; empty while nothing is complete.
-        reference: What the hypervolume is above: the estimate of the task head alone, else the lowest of a complete
+        objective: Measure of the sizes, ``parameters`` or ``extra_flops``.
+        largest: Size that counts as 1.
+        points: Points from the smallest to the largest; empty without a complete trial.
+        reference: Lower bound of the hypervolume: the estimate of the task head alone, else the lowest of a complete
             trial; None without points.
-        hypervolume: Area between the front and the reference over base-2 logarithms of sizes, from ``smallest_share``
-            of the largest to its double, divided by its length: the mean of what the best within a size is above the
-            reference. Its deviation is that of the points' true scores; 0 where there are no estimates. None without
-            points.
+        hypervolume: Mean height of the front above the reference, over base-2 logarithms of sizes from
+            ``smallest_share`` of the largest to its double. Its deviation is that of the true scores, 0 without
+            estimates; None without points.
     """
 
     objective: str
@@ -83,11 +82,11 @@ class Front:
     hypervolume: Estimate | None
 
     def within(self, size: float) -> FrontPoint | None:
-        """The best that is no larger; None if all are."""
+        """Return the best point that is no larger; None if all are larger."""
         return next((point for point in reversed(self.points) if point.size <= size), None)
 
     def table(self) -> "pandas.DataFrame":
-        """Its points as a frame, one column per attribute."""
+        """Return the points as a frame, one column per attribute."""
         names = [field.name for field in fields(FrontPoint)]
         entries = [{name: getattr(point, name) for name in names} for point in self.points]
         return frame(entries, columns=names)
@@ -96,13 +95,13 @@ class Front:
 def front_of(
     ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None, *, over: SizeMeasure | None = None
 ) -> Front:
-    """The front of a study's complete trials, replicates counted for the trials that they repeat.
+    """Return the front of a study's complete trials, with replicates merged.
 
     Args:
-        ledger: Where the study is.
-        study: Its record; a confirmation has a front of its own.
-        ranking: Of its trials, if that is known already.
-        over: What is to be small; None for what the study wants small, or parameters.
+        ledger: Ledger of the study.
+        study: Record of the study or of a confirmation.
+        ranking: Ranking of its trials, if available.
+        over: Size to be minimized; None for the study's own goal, or parameters.
     """
     known, goal = ranking or ranking_of(ledger, study), goal_of(study, over)
     ended = [trial for trial in known.trials if trial.state is TrialState.COMPLETE]
@@ -123,23 +122,23 @@ def front_of(
 
 
 def wanted_front(ledger: Ledger, study: StudyRecord, ranking: Ranking) -> Front | None:
-    """The front of a study that wants small configurations, too; None of others."""
+    """Return the front of a study with a size goal; None for others."""
     wanted = study.section("search").get("objectives")
     return front_of(ledger, study, ranking) if isinstance(wanted, list | tuple) and len(wanted) > 1 else None
 
 
 def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
-    """Number of the complete trial that is expected to score most of those that are small enough.
+    """Return the number of the complete trial with the best estimate within a size.
 
     Args:
-        ledger: Where the study is.
-        name: Of the study.
-        size: Most stored parameters: a number, or a share of the backbone such as ``0.1%``.
+        ledger: Ledger of the study.
+        name: Name of the study.
+        size: Largest number of stored parameters, or a share of the backbone such as ``0.1%``.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
-        BudgetError: If the size cannot be read.
-        StudiesError: If no complete trial is so small.
+        BudgetError: If the size cannot be parsed.
+        StudiesError: If no complete trial is small enough.
     """
     study = ledger.study(name)
     most = parameters_of(size, study)
@@ -148,13 +147,14 @@ def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
     if best is None:
         smallest = f"the smallest has {found.points[0].size:,}" if found.points else "none is complete"
         raise WishError(
-            f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. Give a larger size."
+            f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. "
+            "Choose a larger size."
         )
     return best.number
 
 
 def parameters_of(size: str | int | float, study: StudyRecord) -> int:
-    """A size as a number of parameters.
+    """Return a size as a number of parameters.
 
     Raises:
         BudgetError: If it is neither a number nor a share of the backbone.
@@ -163,11 +163,11 @@ def parameters_of(size: str | int | float, study: StudyRecord) -> int:
 
 
 def goal_of(study: StudyRecord, over: SizeMeasure | None = None) -> SizeGoal:
-    """What a study wants small, beside a high score; parameters, where it says nothing.
+    """Return the size goal of a study; parameters without one.
 
     Args:
-        study: Its record; its study file may be of another release.
-        over: Something else that is to be small.
+        study: Record of the study; its study file may be of another release.
+        over: Another size to be minimized.
     """
     wanted, space = study.section("search").get("objectives"), study.section("space")
     size, flops = space.get("size"), space.get("max_extra_flops")
@@ -198,7 +198,7 @@ def _point(trial: TrialRecord, ranking: Ranking, goal: SizeGoal) -> FrontPoint:
 def _hypervolume(
     study: StudyRecord, chosen: Sequence[RankedTrial], ranking: Ranking, goal: SizeGoal, reference: float
 ) -> Estimate:
-    """Of the trials of the front: mean and deviation over what their true scores may be together."""
+    """Return the mean and deviation of the hypervolume over joint draws of the true scores."""
     scale = goal.scale
     places = [scale.place(goal.size(trial)) for trial in chosen]
     length = scale.high - scale.low
@@ -214,13 +214,13 @@ def _hypervolume(
 
 
 def posterior_draws(estimates: Estimates, numbers: Sequence[int], study: StudyRecord, count: int = DRAWS) -> Array:
-    """What some trials may score, drawn together, (count, N); the same for the same study and trials.
+    """Return joint draws of the scores of some trials, (count, N), equal for the same study and trials.
 
     Args:
-        estimates: Of the study's trials.
-        numbers: Of trials that have an estimate.
-        study: Seeds the draws.
-        count: How many.
+        estimates: Estimates of the study's trials.
+        numbers: Numbers of trials with an estimate.
+        study: Name of the study, which seeds the draws.
+        count: Number of draws.
     """
     means, covariance = estimates.joint(numbers)
     generator = np.random.default_rng(hashed_seed("front", study.seed, *numbers))

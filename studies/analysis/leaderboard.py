@@ -1,4 +1,4 @@
-"""The trials of a study by how well they did."""
+"""Leaderboard of the trials of a study."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -23,30 +23,28 @@ _FEW = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardRow:
-    """One trial beside the others.
+    """Trial on the leaderboard.
 
     Attributes:
-        place: 1, 2, 3, … in the whole study.
-        number: Of the trial.
+        place: Place 1, 2, 3, … in the whole study.
+        number: Number of the trial.
         method: Published method that was resized to the budget, or ``discovered``.
-        sentence: What the configuration is, in words.
+        sentence: Configuration in words.
         state: Complete, pruned or failed.
-        estimate: What it is expected to score if it is trained again to the end; None while there are too few trials
-            to tell, and of failed ones.
-        estimate_low: Lower end of the interval that holds that with 95%.
-        estimate_high: Upper end.
-        seeds: How often it was trained to the end, replicates with other seeds included.
+        estimate: Expected score if it is trained again to the end; None with too few trials, and for failed ones.
+        estimate_low: Lower end of its 95% interval.
+        estimate_high: Upper end of its 95% interval.
+        seeds: Number of complete trainings, replicates included.
         score: Final score of a complete trial, the mean over its seeds; newest score of others; None without a reading.
-        steps: Steps at which the score was measured.
-        scored_by: What the score is of: the study's metric, or ``loss``, with a minus sign, where that stands in for a
-            metric of texts until a trial is complete.
+        steps: Step of the score.
+        scored_by: Metric of the score: the study's, or the negative ``loss`` in its place until a trial is complete.
         parameters: Stored parameters.
-        budget_fraction: Of the budget that is used, in [0, 1].
+        budget_fraction: Share of the budget in use, in [0, 1].
         backbone_fraction: Stored parameters per parameter of the backbone.
         attention_share: Share of the stored parameters at attention, in [0, 1].
-        attention_learning_rate: None without edits at attention.
-        ffn_learning_rate: None without edits at the FFN.
-        reason: Why it was pruned or failed.
+        attention_learning_rate: Peak learning rate at attention; None without edits there.
+        ffn_learning_rate: Peak learning rate at the FFN; None without edits there.
+        reason: Reason why it was pruned or failed.
     """
 
     place: int
@@ -77,18 +75,18 @@ class LeaderboardRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderboard:
-    """The trials of a study by how well they did.
+    """Ranked trials of a study.
 
     Attributes:
-        summary: How the study stands.
-        rows: Complete trials by estimate, or by score where there is none; then pruned ones by how far they came, then
-            failed ones.
-        hidden: How many trials were left out.
-        lead: Of the best discovery over the best published method, by estimate; None where that cannot be told.
-        over_head: The same over the task head alone.
-        verdict: What follows, in sentences; empty of confirmations, and before a published method is complete.
-        front: The best within every size, of studies that want small configurations, too; None of others.
-        examples: How many a score is a share of right answers of; None where it is no such share, or not known.
+        summary: Summary of the study.
+        rows: Complete trials by estimate, or by score without estimates; then pruned ones by progress, then failed
+            ones.
+        hidden: Number of trials left out.
+        lead: Lead of the best discovery over the best published method by estimate; None if unknown.
+        over_head: Lead over the task head alone; None if unknown.
+        verdict: Conclusion in sentences; empty for confirmations, and before a published method is complete.
+        front: Pareto front of a study with a size goal; None for others.
+        examples: Numbers of examples of an accuracy; None for other scores, or if unknown.
     """
 
     summary: StudySummary
@@ -101,7 +99,7 @@ class Leaderboard:
     examples: ExampleCounts | None = None
 
     def table(self) -> "pandas.DataFrame":
-        """Its rows as a frame, one column per attribute; ``attrs["note"]`` says why it has more than asked."""
+        """Return the rows as a frame, one column per attribute; ``attrs["note"]`` explains additional rows."""
         names = [field.name for field in fields(LeaderboardRow)]
         table = frame([{name: getattr(row, name) for name in names} for row in self.rows], columns=names)
         added = sum(row.place > line for line, row in enumerate(self.rows, start=1))
@@ -112,19 +110,19 @@ class Leaderboard:
 
 
 def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderboard:
-    """The trials of a study that have ended, best first.
+    """Return the ended trials of a study, best first.
 
     Args:
-        ledger: Where the study is.
-        name: Of the study.
-        top: How many rows; the best trial of every published method stays whatever its place. None keeps all.
+        ledger: Ledger of the study.
+        name: Name of the study.
+        top: Number of rows; the best trial of every published method is always included. None for all.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
         ValueError: If ``top`` is negative.
     """
     if top is not None and not top >= 0:
-        raise ValueError(f"a leaderboard must have at least 0 rows; got top={top}. Leave it out for all.")
+        raise ValueError(f"top must be at least 0; got {top}. Leave it out for all rows.")
     study = ledger.study(name)
     ranking = ranking_of(ledger, study)
     is_search = study.kind is StudyKind.SEARCH
@@ -147,7 +145,7 @@ _Placed = tuple[int, RankedTrial]
 
 
 def _shown(trials: Sequence[RankedTrial], top: int | None) -> list[_Placed]:
-    """The first ones with their places, and the best of every published method."""
+    """Return the first trials with their places, and the best of every published method."""
     shown: list[_Placed] = []
     methods: set[str | None] = {None}
     for place, trial in enumerate(trials, start=1):
@@ -158,7 +156,7 @@ def _shown(trials: Sequence[RankedTrial], top: int | None) -> list[_Placed]:
 
 
 def _rows(ledger: Ledger, study: StudyRecord, ranking: Ranking, shown: Sequence[_Placed]) -> tuple[LeaderboardRow, ...]:
-    """Few trials are read one by one, many with all others."""
+    """Return the rows, reading few trials one by one, many all at once."""
     trials = ledger.trials(study.id) if len(shown) > _FEW else None
     return tuple(
         _row(place, trials[one.number] if trials else ledger.trial(study.id, one.number), study, ranking)

@@ -1,4 +1,4 @@
-"""The model of the search, told what a ledger holds of a study, and asked what its trials would score."""
+"""Predictions of the surrogate for the trials of a ledger."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +12,8 @@ from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
 from studies.surrogate.recorded_observations import ObservationModel
 
-Viewed = Callable[[Sequence[int]], list[Features]]
-"""What the model sees of some trials, by their numbers."""
+FeaturesByNumber = Callable[[Sequence[int]], list[Features]]
+"""Function from trial numbers to model features."""
 
 
 def predictions_of(
@@ -21,26 +21,26 @@ def predictions_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[Reading]],
     examples: ExampleCounts | None,
-) -> tuple[Posterior, Viewed]:
-    """What any configurations would score after the trials of a study, and what is asked about those.
+) -> tuple[Posterior, FeaturesByNumber]:
+    """Return the posterior after the trials of a study, and the function from trial numbers to its inputs.
 
     Args:
-        study: Of the trials.
-        trials: All of them, at least one complete.
-        readings: By number of the trial.
-        examples: That scores are shares of; None where they are none, or it is not known.
+        study: Record of the study.
+        trials: All trials, at least one complete.
+        readings: Readings by trial number.
+        examples: Numbers of examples of an accuracy; None for other scores, or if unknown.
     """
-    history, views = history_of(trials, readings, examples), RecordedViews(study, trials)
-    # where the best rates of forms were expected from what the study learned of earlier ones
-    places = warm_start_from_json(study.section("lessons")).expected_rates(views.ranges)
-    fitter = SurrogateFitter(views.features_of, expected_rates=places)
+    history, recorded = history_of(trials, readings, examples), RecordedFeatures(study, trials)
+    # expected best rates from the study's warm start
+    expected_rates = warm_start_from_json(study.section("lessons")).expected_rates(recorded.ranges)
+    fitter = SurrogateFitter(recorded.features_of, expected_rates=expected_rates)
     return fitter.posterior(history), lambda numbers: [fitter.features(history[number]) for number in numbers]
 
 
 def history_of(
     trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], examples: ExampleCounts | None
 ) -> list[Observation]:
-    """Trials of which at least one is complete as the model is told of them."""
+    """Return trials, of which at least one is complete, as observations."""
     model = ObservationModel(
         steps=max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE),
         examples=None if examples is None else examples.whole,
@@ -55,18 +55,18 @@ def history_of(
     ]
 
 
-class RecordedViews:
-    """What the model sees of trials of a ledger, whose backbone may not be at hand.
+class RecordedFeatures:
+    """Model features of recorded trials, also without the backbone.
 
     Attributes:
         ranges: Lowest and highest learning rate of every form.
     """
 
     def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
-        """Read the ranges of a study that are in force.
+        """Read the study's ranges of learning rates.
 
         Args:
-            study: Its record.
+            study: Record of the study.
             trials: All of its trials.
         """
         ranges = LEARNING_RATES | dict(study.section("space").get("learning_rates") or {})
@@ -75,7 +75,7 @@ class RecordedViews:
         self._trials = {trial.number: trial for trial in trials}
 
     def features_of(self, observation: Observation) -> Features:
-        """What the model sees of a trial."""
+        """Return the model features of a trial."""
         trial = self._trials[observation.number]
         configuration = trial.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)

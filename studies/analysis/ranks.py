@@ -1,4 +1,4 @@
-"""In which order trials stand, and which is the best."""
+"""Ranking of the trials of a study."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,24 +11,23 @@ from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialRecord
 from trial_runner.tasks import SAME_PREDICTION
 
 DISCOVERED = "discovered"
-"""The method of what the search proposed."""
+"""Method of proposals of the search."""
 
-Trial = TypeVar("Trial", bound=RankedTrial)
+AnyRanked = TypeVar("AnyRanked", bound=RankedTrial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The trials of a study that have ended, best first; a replicate counts for the trial that it repeats.
+    """Ended trials of a study, best first; replicates are merged with the trials that they repeat.
 
     Attributes:
-        trials: Complete ones by estimate, or by `scores` where there are no estimates; then pruned ones by how far they
-            came and by score, then failed ones; the earlier of equals first.
-        estimates: What they are expected to score.
-        seeds: By number of the trial, how often it was trained to the end, its replicates included.
-        scores: By number of the trial, the mean of the final scores of these trainings.
-        examples: How many a score is a share of right answers of; None where it is no such share, or not known.
-        is_constant: Whether all complete trials predict one label for everything; None where there is none, or where
-            that was not measured.
+        trials: Complete trials by estimate, or by `scores` without estimates; then pruned ones by progress and score,
+            then failed ones; of equal ones the earlier first.
+        estimates: Expected scores of the trials.
+        seeds: Number of complete trainings by trial number, replicates included.
+        scores: Mean final score of these trainings by trial number.
+        examples: Numbers of examples of an accuracy; None for other scores, or if unknown.
+        is_constant: Whether all complete trials predict a constant label; None without one, or if not measured.
     """
 
     trials: tuple[RankedTrial, ...]
@@ -40,22 +39,22 @@ class Ranking:
 
     @property
     def complete(self) -> list[RankedTrial]:
-        """Those that ran to the end, best first."""
+        """Complete trials, best first."""
         return [trial for trial in self.trials if trial.state is TrialState.COMPLETE]
 
     @property
     def best(self) -> RankedTrial | None:
-        """The complete trial that stands first; None before one is complete."""
+        """Best complete trial; None before one is complete."""
         return next(iter(self.complete), None)
 
 
 def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial] | None = None) -> Ranking:
-    """The trials of a study that have ended, best first.
+    """Return the ended trials of a study, best first.
 
     Args:
-        ledger: Where the study is.
-        study: Its record.
-        trials: All of its trials, if they have been read already.
+        ledger: Ledger of the study.
+        study: Record of the study.
+        trials: All of its trials, if available.
     """
     known = ledger.outlines(study.id) if trials is None else trials
     estimates = estimates_of(ledger, study, known)
@@ -72,7 +71,7 @@ def ranking_of(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]
 
 
 def _runs(trials: Iterable[RankedTrial]) -> dict[int, list[float]]:
-    """By number of the trial, the final scores of its trainings, its replicates included."""
+    """Return the final scores of all trainings by trial number, replicates included."""
     runs: dict[int, list[float]] = {}
     for trial in trials:
         if trial.state is TrialState.COMPLETE:
@@ -82,12 +81,12 @@ def _runs(trials: Iterable[RankedTrial]) -> dict[int, list[float]]:
 
 
 def mean_scores(trials: Iterable[RankedTrial]) -> dict[int, float]:
-    """By number of the trial, the mean of the final scores of its trainings; of complete trials that repeat none."""
+    """Return the mean final score of all trainings by trial number, for complete trials that repeat none."""
     return {number: fmean(scores) for number, scores in _runs(trials).items()}
 
 
 def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTrial]) -> bool | None:
-    """Whether all trials predicted one label for everything when they were last measured; None where nobody knows."""
+    """Return whether all trials predicted a constant label at their last reading; None if unknown."""
     for trial in trials:
         readings = ledger.readings(study.id, trial.number)
         share = readings[-1].metrics.get(SAME_PREDICTION) if readings else None
@@ -97,7 +96,7 @@ def _are_constant(ledger: Ledger, study: StudyRecord, trials: Sequence[RankedTri
 
 
 def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
-    """What a list of trials shows of one."""
+    """Return a trial as lists show it."""
     estimate = ranking.estimates.of.get(trial.number)
     return {
         "number": trial.number,
@@ -111,8 +110,8 @@ def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
     }
 
 
-def ranked(trials: Iterable[Trial], estimates: Estimates = NO_ESTIMATES) -> tuple[Trial, ...]:
-    """Those of a study's trials that have ended and are no replicates, in the order of a `Ranking`."""
+def ranked(trials: Iterable[AnyRanked], estimates: Estimates = NO_ESTIMATES) -> tuple[AnyRanked, ...]:
+    """Return the ended trials of a study without replicates, in the order of a `Ranking`."""
     known = tuple(trials)
     worth = mean_scores(known)
     worth |= {number: estimates.of[number].mean for number in worth if number in estimates.of}

@@ -1,4 +1,4 @@
-"""What was measured: every trial of a study and its readings as tables, and two trials example by example."""
+"""Readings: tables of trials and readings, and comparisons of two trials by example."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -35,7 +35,7 @@ _AFTER = (
 
 
 def trials_table(ledger: Ledger, name: str) -> "pandas.DataFrame":
-    """Every trial of a study by number: what it is, its four dimensions at either sublayer, and how it went.
+    """Return every trial of a study by number, with its design dimensions at both sublayers and its results.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -53,7 +53,7 @@ def _entry(trial: TrialRecord) -> dict[str, object]:
 
 
 def readings_table(readings: Sequence[Reading]) -> "pandas.DataFrame":
-    """Measurements by trial and step, one column per metric."""
+    """Return the readings by trial and step, one column per metric."""
     metrics = tuple(dict.fromkeys(name for reading in readings for name in reading.metrics))
     columns = ("trial", "step", "rung", "score", "train_loss", "seconds")
     own = tuple(name for name in metrics if name not in columns)
@@ -65,7 +65,7 @@ def readings_table(readings: Sequence[Reading]) -> "pandas.DataFrame":
 
 
 def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
-    """What the newest score of a trial is of; see `LeaderboardRow`."""
+    """Return the metric of a trial's newest score; see `LeaderboardRow`."""
     is_early = trial.state is not TrialState.COMPLETE
     kind, metric = TASK_KINDS.get(str(study.section("task").get("kind"))), METRICS.get(study.metric)
     has_stand_in = kind is not None and kind.prompt is not None
@@ -74,16 +74,16 @@ def scored_by(trial: TrialRecord, study: StudyRecord) -> str:
 
 
 def paired_difference(ledger: Ledger, name: str, first: int, second: int) -> Evidence | None:
-    """How much better a trial is than another, example by example: by accuracy, else by the loss.
+    """Return how much better a trial is than another by example, by accuracy if available, else by loss.
 
     Args:
-        ledger: Where the study is.
-        name: Of the study.
+        ledger: Ledger of the study.
+        name: Name of the study.
         first: Number of a trial.
         second: Number of another.
 
     Returns:
-        None where they were not both measured there, or not on as many examples.
+        None without measurements of both on equally many examples.
 
     Raises:
         UnknownStudyError: If there is no study of that name.

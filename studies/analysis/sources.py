@@ -1,11 +1,11 @@
-"""Earlier studies of a ledger, as a new one can learn from them."""
+"""Earlier studies of a ledger as sources of a warm start."""
 
 from collections.abc import Sequence
 
 from search_space.backbones import shape_of
 from search_space.errors import SearchSpaceError
 from studies.analysis.estimates import FEWEST, are_enough, counted_examples
-from studies.analysis.predictions import RecordedViews, history_of
+from studies.analysis.predictions import RecordedFeatures, history_of
 from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord
@@ -16,11 +16,11 @@ from trial_runner.tasks import METRICS
 
 
 def named_sources(ledger: Ledger, names: Sequence[str]) -> list[SourceStudy]:
-    """Earlier studies by their names.
+    """Return earlier studies by their names.
 
     Raises:
         UnknownStudyError: If there is no study of a name.
-        LaunchError: If one is a confirmation, or has too few trials to learn from.
+        LaunchError: If one is a confirmation, or has too few trials.
     """
     found = []
     for name in names:
@@ -29,15 +29,15 @@ def named_sources(ledger: Ledger, names: Sequence[str]) -> list[SourceStudy]:
         if source is None:
             why = "it is a confirmation" if study.kind is not StudyKind.SEARCH else "it has fewer that were read"
             raise LaunchError(
-                f"a study that is learned from must have searched and read at least {FEWEST} trials; {name}: {why}. "
-                "Leave it out of search.learn_from."
+                f"a source of a warm start must be a search study with at least {FEWEST} measured trials; "
+                f"got {name}: {why}. Leave it out of search.learn_from."
             )
         found.append(source)
     return found
 
 
 def related_sources(ledger: Ledger, *, family: str, metric: str) -> list[SourceStudy]:
-    """The earlier studies on a backbone of a family with a metric of the same kind, oldest first."""
+    """Return the earlier studies on a backbone of a family with a metric of the same kind, oldest first."""
     related = (
         _source(ledger, study)
         for study in sorted(ledger.studies(), key=lambda study: study.id)
@@ -47,12 +47,12 @@ def related_sources(ledger: Ledger, *, family: str, metric: str) -> list[SourceS
 
 
 def _kind_of(metric: str) -> object:
-    """What a metric is computed from; one that is not installed any more is of its own kind."""
+    """Return the kind of values of a metric; one that is not installed is its own kind."""
     return METRICS[metric].measures if metric in METRICS else metric
 
 
 def _family(study: StudyRecord) -> str | None:
-    """Of the backbone; None if it is not there any more."""
+    """Return the family of the backbone; None if it is missing."""
     try:
         return shape_of(config_of(study.backbone)).family
     except (SearchSpaceError, RunnerError):
@@ -60,10 +60,10 @@ def _family(study: StudyRecord) -> str | None:
 
 
 def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
-    """A study as it is now; None if it has too few trials."""
+    """Return a study in its present state; None if it has too few trials."""
     trials = ledger.trials(study.id)
     if not are_enough(trials):
         return None
-    views = RecordedViews(study, trials)
+    recorded = RecordedFeatures(study, trials)
     history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
-    return SourceStudy(name=study.name, history=history, features_of=views.features_of, ranges=views.ranges)
+    return SourceStudy(name=study.name, history=history, features_of=recorded.features_of, ranges=recorded.ranges)

@@ -1,4 +1,4 @@
-"""Questions in SQL, asked over a connection that cannot write, for a limited time, for a limited number of rows."""
+"""SQL queries over a read-only connection, with limits of time and rows."""
 
 import math
 import re
@@ -33,17 +33,17 @@ _LONGEST_VALUE_BYTES = 100_000_000
 _NUMBER_BYTES = 32
 _QUERY_CANCELED = "57014"
 _LONGEST_ON_A_SERVER_SECONDS = 3600.0
-"""A query that nobody waits for any more does not run on a server for ever."""
+"""Timeout of a query on a server without a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How far a query may go.
+    """Limits of a query.
 
     Attributes:
-        rows: How many rows are taken; None for all.
-        seconds: How long it may run, above 0; None for as long as it takes, on a server an hour.
-        size_bytes: How much all values that are taken may be, and with SQLite each value on the way.
+        rows: Largest number of rows; None for all.
+        seconds: Largest duration, above 0; None for no limit, on a server one hour.
+        size_bytes: Largest size of all returned values, and with SQLite of each intermediate value.
 
     Raises:
         QueryError: If one is out of range.
@@ -56,13 +56,13 @@ class Limits:
     def __post_init__(self) -> None:
         """Check the ranges."""
         if self.rows is not None and not self.rows >= 0:
-            raise QueryError(f"a query takes at least 0 rows; got a limit of {self.rows}.")
+            raise QueryError(f"the row limit must be at least 0; got {self.rows}.")
         if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
-            raise QueryError(f"a query may take more than 0 seconds; got {self.seconds}.")
+            raise QueryError(f"the timeout must be above 0 seconds; got {self.seconds}.")
 
     @property
     def overrun(self) -> QueryError:
-        """The time is up."""
+        """Error of a query that took too long."""
         return QueryError(f"a query may take {self.seconds:g} s; this one was stopped. Ask for less, or allow more.")
 
 
@@ -71,12 +71,12 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """The answer to a query.
+    """Result of a query.
 
     Attributes:
-        columns: Names, as the query has them; one may stand twice.
+        columns: Names, as in the query; one may occur twice.
         rows: Text, numbers, booleans, times in UTC, None; one value per column.
-        is_cut: Whether there are more rows than were asked for.
+        is_cut: Whether there are more rows than requested.
     """
 
     columns: tuple[str, ...]
@@ -84,19 +84,19 @@ class QueryResult:
     is_cut: bool = False
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """One dictionary a row."""
+        """Return one dictionary per row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
-    """The answer to one SQL statement that only reads; values are what JSON can hold, times ISO 8601 in UTC.
+    """Return the result of one reading SQL statement; values are JSON-able, times ISO 8601 in UTC.
 
     An interruption (Ctrl-C) stops the statement in the database.
 
     Args:
-        url: Of the storage.
-        sql: The statement.
-        limits: How long it may run, and how many rows are taken; `QueryResult.is_cut` tells whether there are more.
+        url: URL of the storage.
+        sql: SQL statement.
+        limits: Limits of time and rows; `QueryResult.is_cut` is whether there are more rows.
 
     Raises:
         QueryError: If it is not one reading statement, takes too long, or the database refuses it.
@@ -107,8 +107,8 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
     engine = open_engine(address, Access.READ)
     try:
         if address.file:
-            return _ask_sqlite(engine, sql, limits)
-        return _ask_postgres(engine, sql, limits, has_rows=word in _ROWS_OF_POSTGRES)
+            return _query_sqlite(engine, sql, limits)
+        return _query_postgres(engine, sql, limits, has_rows=word in _ROWS_OF_POSTGRES)
     except DBAPIError as error:
         raise storage_error(error, address) from error
     finally:
@@ -116,7 +116,7 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
 
 
 def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
-    """Say early and clearly what a query is; what it may do is the connection's matter."""
+    """Check the first word of a statement for an early, clear error; the connection refuses writes."""
     start = 0
     while match := _COMMENT.match(sql, start):
         start = match.end()
@@ -125,13 +125,13 @@ def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
     if found.lower() in allowed:
         return found.lower()
     if not sql[start:]:
-        raise QueryError("a query must be an SQL statement; got nothing. Try: SELECT * FROM leaderboard")
+        raise QueryError("a query must be an SQL statement; got an empty text. Try: SELECT * FROM leaderboard")
     listed = ", ".join(name.upper() for name in allowed)
     raise QueryError(f"a query must only read, so it begins with one of {listed}; got '{found}'.")
 
 
-def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
-    """Ask a file: opened read-only, and nothing but reading is authorised."""
+def _query_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
+    """Query a file, opened read-only with reading authorized alone."""
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
@@ -144,9 +144,9 @@ def _ask_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
 
 @contextmanager
 def _stopped_in_time(driver: sqlite3.Connection, limits: Limits) -> Iterator[None]:
-    """Stop what runs when its time is up, or when the user interrupts it."""
+    """Stop the statement at its time limit or at an interruption."""
     ends_at = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
-    # While Python runs this function it also hears of Ctrl-C, which ends the statement and is then lost.
+    # Python raises KeyboardInterrupt in this function, which ends the statement and is then lost
     driver.set_progress_handler(lambda: time.monotonic() > ends_at, _SQLITE_STEPS_BETWEEN_LOOKS)
     try:
         yield
@@ -161,13 +161,13 @@ def _stopped_in_time(driver: sqlite3.Connection, limits: Limits) -> Iterator[Non
 
 
 def _authorize(action: int, first: str | None, *_: str | None) -> int:
-    """SQLite's question whether a statement may do something."""
+    """Answer SQLite's question whether a statement may do something."""
     reads = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and (first or "").lower() in _PRAGMAS)
     return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
 
-def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> QueryResult:
-    """Ask a server, in a read-only transaction that is rolled back whatever happens."""
+def _query_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> QueryResult:
+    """Query a server in a read-only transaction that is rolled back."""
     import psycopg
     from psycopg.types.string import TextLoader
 
@@ -184,7 +184,7 @@ def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -
             is_cut_there = has_rows and limits.rows is not None
 
             def execute() -> psycopg.Cursor[Any]:
-                # Prepared: the server takes one statement only, and % is no placeholder.
+                # prepared, so that the server accepts one statement alone, and % is no placeholder
                 if not is_cut_there:
                     return cursor.execute(sql.encode(), prepare=True)
                 cursor.execute(b"DECLARE asked NO SCROLL CURSOR FOR " + sql.encode(), prepare=True)
@@ -199,23 +199,23 @@ def _ask_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -
 
 
 def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> QueryResult:
-    """Run a statement and take its rows; one more than are wanted, to tell whether there are more."""
+    """Run a statement and fetch its rows, one more than requested, to detect further rows."""
     try:
         cursor = execute()
         taken = () if cursor.description is None else islice(cursor, None if limits.rows is None else limits.rows + 1)
         rows = tuple(_small(taken, limits))
     except MemoryError as error:
-        raise QueryError("a query must fit in memory; this one does not. Ask for less.") from error
+        raise QueryError("the result of a query must fit in memory; this one does not. Select less.") from error
     except (refusal, sqlite3.Warning, ValueError) as error:
         raise QueryError(_refused(str(error))) from error
     if cursor.description is None:
-        raise QueryError("a query must answer with a table; this statement has no result.")
+        raise QueryError("a query must return a table; this statement has no result.")
     columns = tuple(column[0] for column in cursor.description)
     return QueryResult(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
 
 
 def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[object, ...]]:
-    """The rows as they are read, until they are too much.
+    """Yield the rows up to the size limit.
 
     Raises:
         QueryError: If all values together are larger than the limit.
@@ -225,12 +225,14 @@ def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[obje
         plain = tuple(map(_plain, row))
         left -= sum(len(value) if isinstance(value, str) else _NUMBER_BYTES for value in plain)
         if left < 0:
-            raise QueryError(f"a query may take {limits.size_bytes:,} bytes; this one has more. Ask for less.")
+            raise QueryError(
+                f"the result of a query must be at most {limits.size_bytes:,} bytes; this one is larger. Select less."
+            )
         yield plain
 
 
 def _refused(message: str) -> str:
-    """What the database said, and what may help."""
+    """Return the database's message with advice."""
     line = said_line(message, "no reason given")
     if "one statement at a time" in line or "multiple commands" in line:
         return "a query must be one statement; got several. Send them one by one."
@@ -244,7 +246,7 @@ def _refused(message: str) -> str:
 
 
 def _plain(value: Any) -> object:
-    """A value that JSON can hold."""
+    """Return a JSON-able value."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""How studies stand, each in a few numbers."""
+"""Summaries of studies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySummary:
-    """How a study stands.
+    """Summary of a study.
 
     Attributes:
-        name: Unique in the storage.
-        backbone: As the user gave it, in words.
+        name: Name, unique in the storage.
+        backbone: Backbone as the user gave it, in words.
         task: Name, folder or hub name of its task.
-        metric: What is maximised.
-        budget_parameters: Most stored parameters of a trial.
-        backbone_parameters: The denominator of percentages.
-        planned: Trials that the study file asked for when the study was created.
-        counts: Number of trials in every state, absent states as 0.
-        best: The best complete trial, by estimate (see `studies.analysis.ranks`); None before one is complete, and of
-            a confirmation, whose trials repeat a few configurations.
-        best_score: Its final score, the mean over its seeds; None without a best trial.
-        created_at: UTC.
-        confirms: The study that it confirms; None for a study that searches.
-        learned_from: The earlier studies that it learned from when it was begun.
+        metric: Metric that is maximized.
+        budget_parameters: Largest number of stored parameters of a trial.
+        backbone_parameters: Number of parameters of the backbone, the denominator of percentages.
+        planned: Number of trials in the study file at creation.
+        counts: Number of trials in every state, zeros included.
+        best: Best complete trial by estimate (see `studies.analysis.ranks`); None before one is complete, and for a
+            confirmation, whose trials repeat a few configurations.
+        best_score: Final score of the best trial, the mean over its seeds; None without one.
+        created_at: Time of creation in UTC.
+        confirms: Study that it confirms; None for a search study.
+        learned_from: Sources of its warm start.
     """
 
     name: str
@@ -53,28 +53,28 @@ class StudySummary:
 
     @property
     def trials(self) -> int:
-        """Number of trials, whatever their state."""
+        """Number of trials in any state."""
         return sum(self.counts.values())
 
 
 def study_summaries(ledger: Ledger) -> tuple[StudySummary, ...]:
-    """Every study of a storage, oldest first."""
+    """Return every study of a storage, oldest first."""
     studies = sorted(ledger.studies(), key=lambda study: study.id)
     return tuple(summary_of(ledger, study) for study in studies)
 
 
 def check_number(trial: object) -> None:
-    """Refuse a word that names no trial: only ``best`` does.
+    """Refuse any word but ``best`` as a trial.
 
     Raises:
-        WishError: If it is one.
+        WishError: If it is another word.
     """
     if isinstance(trial, str) and trial != "best":
         raise WishError(f"a trial must be a number or 'best'; got {trial!r}.{name_hint(trial, ['best'])}")
 
 
 def best_number(ledger: Ledger, name: str) -> int:
-    """Number of the best trial of a study.
+    """Return the number of the best trial of a study.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -89,7 +89,7 @@ def best_number(ledger: Ledger, name: str) -> int:
 
 
 def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
-    """Studies as a frame, one row each."""
+    """Return studies as a frame, one row each."""
     plain = ("name", "backbone", "task", "metric", "budget_parameters", "backbone_parameters", "planned")
     entries = [
         {
@@ -107,12 +107,12 @@ def summaries_table(summaries: Sequence[StudySummary]) -> "pandas.DataFrame":
 
 
 def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = None) -> StudySummary:
-    """How a study that was read stands.
+    """Return the summary of a study.
 
     Args:
-        ledger: Where it is.
-        study: Its record.
-        ranking: Of its trials, if that is known already.
+        ledger: Ledger of the study.
+        study: Record of the study.
+        ranking: Ranking of its trials, if available.
     """
     planned = study.specification.get("trials")
     ranking = None if study.kind is StudyKind.CONFIRMATION else ranking or ranking_of(ledger, study)
@@ -135,7 +135,7 @@ def summary_of(ledger: Ledger, study: StudyRecord, ranking: Ranking | None = Non
 
 
 def task_name(study: StudyRecord) -> str:
-    """Name, folder or hub name of a study's task; empty where it has none."""
+    """Return the name, folder or hub name of a study's task; empty without one."""
     task = study.section("task")
     hub = task.get("hub")
     return str(task.get("name") or task.get("folder") or (hub["name"] if isinstance(hub, Mapping) else ""))

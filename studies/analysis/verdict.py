@@ -1,4 +1,4 @@
-"""Whether a study found anything better than the published methods and than the task head alone, in sentences."""
+"""Verdict on a study in sentences: its lead over the published methods and over the task head alone."""
 
 import math
 import shlex
@@ -14,28 +14,28 @@ from studies.score_evidence import Z_95, Estimate
 from studies.surrogate.recorded_observations import accuracy_error, binomial_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
-"""Sizes, as people call them."""
+"""Names of sizes in sentences."""
 
 _PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn")
 
 _ALIKE = 3
-"""Trials with one score, to the last digit, before it is said that they learned nothing."""
+"""Number of trials with one score, to the last digit, from which on nothing counts as learned."""
 
 
 def verdict(ranking: Ranking, metric: str) -> str:
-    """What the best discovery is worth, and how many came so far; empty before there is anything to say.
+    """Return the lead of the best discovery and the counts of trials in sentences; empty without data.
 
     Args:
-        ranking: Of the study's trials.
-        metric: What is maximised.
+        ranking: Ranking of the study's trials.
+        metric: Metric that is maximized.
     """
     nothing = _nothing_learned(ranking, metric)
     if nothing:
         return nothing
-    said = [*_beside_published(ranking, metric), *_beside_head(ranking, metric)]
+    sentences = [*_lead_over_published(ranking, metric), *_lead_over_head(ranking, metric)]
     collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
     last = [f"{collapsed} of {len(ranking.trials)} trials collapsed."] if collapsed else []
-    return " ".join([*said, _discoveries(ranking), *last]) if said else ""
+    return " ".join([*sentences, _discoveries(ranking), *last]) if sentences else ""
 
 
 def _nothing_learned(ranking: Ranking, metric: str) -> str:
@@ -62,7 +62,7 @@ def _best(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], bool]) 
     return next(filter(is_one, trials), None)
 
 
-def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
+def _lead_over_published(ranking: Ranking, metric: str) -> Iterator[str]:
     discovered = _best(ranking.complete, lambda trial: trial.method is None)
     published = _best(ranking.complete, lambda trial: trial.method is not None)
     if published is None:
@@ -74,8 +74,10 @@ def _beside_published(ranking: Ranking, metric: str) -> Iterator[str]:
     two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
     lead = ranking.estimates.lead
     if lead is None:
-        enough = f"{FEWEST} with a reading, {FEWEST_COMPLETE} of them complete"
-        yield f"{_by_score(discovered, published, ranking, metric)} {two}. Too few trials for an estimate: {enough}."
+        needed = (
+            f"it needs {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete; there are {len(ranking.trials)}"
+        )
+        yield f"{_by_score(discovered, published, ranking, metric)} {two}. No estimate yet: {needed}."
     else:
         yield f"{_by_estimate(lead, metric)} {two}."
 
@@ -88,7 +90,7 @@ def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking,
     difference, reach = _score_difference(discovered, published, ranking)
     runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
-    worth = f"{_worth(difference, reach)} {metric}{_on_the_same(reach)}, going by {by}"
+    worth = f"{_with_interval(difference, reach)} {metric}{_on_the_same(reach)}, going by {by}"
     if reach is not None and difference > reach:
         return f"Something better than the published methods was found: {worth}; confirm it."
     if reach is not None and difference > 0:
@@ -116,13 +118,13 @@ def _on_the_same(reach: float | None) -> str:
     return "" if reach is None else " (95%, on the same examples)"
 
 
-def _worth(difference: float, reach: float | None) -> str:
+def _with_interval(difference: float, reach: float | None) -> str:
     return f"{difference:+.4f}" if reach is None else f"{difference:+.4f} ± {reach:.4f}"
 
 
 def _by_estimate(lead: Lead, metric: str) -> str:
     difference = lead.difference
-    worth = f"{_worth(difference.mean, difference.reach)} {metric} by estimate (95%)"
+    worth = f"{_with_interval(difference.mean, difference.reach)} {metric} by estimate (95%)"
     if difference.low > 0:
         return f"Something better than all published methods was found: {worth}."
     if difference.mean > difference.deviation:
@@ -132,8 +134,8 @@ def _by_estimate(lead: Lead, metric: str) -> str:
     return f"Nothing better than the published methods was found: {worth}."
 
 
-def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
-    """What the best discovery adds to the task head alone."""
+def _lead_over_head(ranking: Ranking, metric: str) -> Iterator[str]:
+    """Yield the lead of the best discovery over the task head alone."""
     discovered = _best(ranking.complete, lambda trial: trial.method is None)
     head = _best(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
     if discovered is None or head is None:
@@ -141,14 +143,14 @@ def _beside_head(ranking: Ranking, metric: str) -> Iterator[str]:
     lead = ranking.estimates.over_head
     if lead is None:
         difference, reach = _score_difference(discovered, head, ranking)
-        worth = f"{_worth(difference, reach)}{_on_the_same(reach)}"
+        worth = f"{_with_interval(difference, reach)}{_on_the_same(reach)}"
     else:
-        worth = _worth(lead.difference.mean, lead.difference.reach)
+        worth = _with_interval(lead.difference.mean, lead.difference.reach)
     yield f"Over the task head alone (trial {head.number}) it is {worth}."
 
 
 def _discoveries(ranking: Ranking) -> str:
-    """How many of them ran to the end, and what became of the others."""
+    """Return how many discoveries ran to the end, were pruned, or failed."""
     found = [trial for trial in ranking.trials if trial.method is None]
     counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
     was = "was" if counts[TrialState.PRUNED] == 1 else "were"
@@ -162,14 +164,14 @@ def _discoveries(ranking: Ranking) -> str:
 
 
 def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
-    """How sure the best discovery is, what the best trial will score on new data, and how to be sure.
+    """Return the certainty of the lead, the expected score on new data, and the command to confirm it.
 
-    Nothing before there are estimates.
+    It is empty without estimates.
 
     Args:
-        ranking: Of the study's trials.
-        study: Its name.
-        metric: What is maximised.
+        ranking: Ranking of the study's trials.
+        study: Name of the study.
+        metric: Metric that is maximized.
     """
     lead = ranking.estimates.lead
     if lead is None:
@@ -180,7 +182,7 @@ def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
     lora = _best(ranking.complete, lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
     if lora is not None and lora.number != rival.number:
         over = Estimate.of_difference(*ranking.estimates.joint([lead.discovered, lora.number]))
-        said += f" Over plain LoRA, {_named(lora)}, it is {_worth(over.mean, over.reach)} {metric}."
+        said += f" Over plain LoRA, {_named(lora)}, it is {_with_interval(over.mean, over.reach)} {metric}."
     against = shlex.quote(str(rival.method))
     confirm = f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {against}"
     return said, *_on_new_data(ranking, metric), confirm
@@ -197,9 +199,9 @@ def _on_new_data(ranking: Ranking, metric: str) -> Iterator[str]:
 
 
 def on_new_examples(ranking: Ranking) -> Estimate | None:
-    """What the best trial will score on other examples: an estimate is of those that all trials have in common.
+    """Return the expected score of the best trial on new examples, with the sampling error of the validation examples.
 
-    None where there is no estimate, or the sampling error of a score is not known.
+    It is None without an estimate or a known sampling error.
     """
     known = None if ranking.best is None else ranking.estimates.of.get(ranking.best.number)
     if known is None or ranking.examples is None:
@@ -209,11 +211,11 @@ def on_new_examples(ranking: Ranking) -> Estimate | None:
 
 
 def trade(front: Front, metric: str) -> str:
-    """What a smaller configuration costs, in a sentence: the best of at most half the size beside the best of all.
+    """Return a sentence on the cost of a smaller configuration: the best of at most half the size against the best.
 
     Args:
-        front: Of a study.
-        metric: What is maximised.
+        front: Pareto front of the study.
+        metric: Metric that is maximized.
     """
     if len(front.points) < 2:
         return ""

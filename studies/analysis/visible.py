@@ -1,4 +1,4 @@
-"""Text from anywhere as a terminal may be given it: nothing in it is obeyed, nothing turns its direction."""
+"""Untrusted text for terminals: controls and changes of direction are escaped."""
 
 import re
 import sys
@@ -9,16 +9,16 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 def visible(text: str) -> str:
-    r"""The text with what a terminal would obey written out, as Python writes it: ``\x1b``, ``\u202e``."""
+    r"""Return the text with control characters escaped as in Python: ``\x1b``, ``\u202e``."""
     return _OBEYED.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
-    """JSON with the same characters as JSON writes them; it means the same."""
+    """Return JSON with the same characters in JSON's escapes, which has the same meaning."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def announce(lines: Iterable[str]) -> None:
-    """Write lines that are worth knowing before any work begins to stderr."""
+    """Write lines to stderr before any work begins."""
     for line in lines:
         sys.stderr.write(f"{visible(line)}\n")

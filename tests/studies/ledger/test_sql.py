@@ -137,7 +137,7 @@ def little_memory():
 @pytest.mark.usefixtures("little_memory")
 def test_a_query_that_does_not_fit_in_memory_is_one_line(two_trials, storage_url):
     refused = refusal(storage_url, "SELECT printf('%.*c', 50000000, 'x')")
-    assert refused == "a query must fit in memory; this one does not. Ask for less."
+    assert refused == "the result of a query must fit in memory; this one does not. Select less."
     assert run_query(storage_url, "SELECT count(*) FROM trials").rows == ((2,),)
 
 
@@ -247,5 +247,5 @@ def test_values_and_answers_of_too_many_bytes_are_refused(sample_storage):
         run_query(sample_storage, "SELECT zeroblob(1000000000)")
     many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) SELECT printf('%0100d', i) FROM n"
     assert len(run_query(sample_storage, many, Limits(size_bytes=10_000)).rows) == 100
-    with pytest.raises(QueryError, match=r"may take 9,999 bytes; this one has more"):
+    with pytest.raises(QueryError, match=r"must be at most 9,999 bytes; this one is larger"):
         run_query(sample_storage, many, Limits(size_bytes=9_999))
