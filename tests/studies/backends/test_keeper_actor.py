@@ -42,7 +42,7 @@ def test_the_first_node_that_has_loaded_says_what_all_others_must_have():
     with pytest.raises(LaunchError) as refused:
         actor.agree("10.0.0.3", {**mine, "data": "4e5f"})
     assert str(refused.value).startswith(
-        "every node must have the same data; node 10.0.0.1 has 2c3d and node 10.0.0.3 has 4e5f. "
+        "every node must have the same data; got 2c3d on node 10.0.0.1 and 4e5f on node 10.0.0.3. "
     )
     assert "\n" not in str(refused.value)
 

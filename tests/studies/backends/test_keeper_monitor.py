@@ -47,7 +47,7 @@ def look(monkeypatch):
         plan: Any = SimpleNamespace(lease_seconds=0.02, patience_seconds=0.02)
         watch = KeeperWatch(keeper, plan)
         for _ in range(LOOKS):
-            watch.look()
+            watch.poll()
             time.sleep(0.001)
         return keeper
 

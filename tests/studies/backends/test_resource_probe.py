@@ -124,9 +124,9 @@ def test_an_error_on_another_node_names_it_and_what_is_different_there(bare, mon
     home = Home(keeper="k", namespace="n", node="a", mark=None)
     monkeypatch.setattr(tune_worker, "_address", lambda: "10.0.0.2")
     monkeypatch.setattr(tune_worker, "_node", lambda: "a")
-    assert tune_worker._elsewhere(home) == ""
+    assert tune_worker._node_description(home) == ""
     monkeypatch.setattr(tune_worker, "_node", lambda: "b")
-    assert tune_worker._elsewhere(home) == " That was on node 10.0.0.2."
+    assert tune_worker._node_description(home) == " That was on node 10.0.0.2."
     monkeypatch.setenv("HF_HOME", "/own")
-    told = tune_worker._elsewhere(home)
+    told = tune_worker._node_description(home)
     assert told == f" That was on node 10.0.0.2, where HF_HOME is /own ({bare} on the launching machine)."

@@ -88,7 +88,7 @@ def test_worker_start_failure_ends_launch_with_its_last_line(failed):
     failed(failures, "worker-1", 4)
     failures.check({"worker-0/a"})
     failed(failures, "worker-1", 1)
-    with pytest.raises(LaunchError, match="worker-1 ended 5 times before it did: ImportError: no studies"):
+    with pytest.raises(LaunchError, match="worker-1 ended 5 times before it began: ImportError: no studies"):
         failures.check({"worker-0/a"})
 
 

@@ -29,7 +29,7 @@ def run(*met: Exception) -> list[StudiesError]:
 def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line():
     [error] = run(ZeroDivisionError("by zero.\nAnd more"))
     assert isinstance(error, LaunchError)
-    assert str(error).endswith("; it met ZeroDivisionError: by zero. Launch again.")
+    assert str(error).endswith(": ZeroDivisionError: by zero. Launch again.")
 
 
 @pytest.mark.parametrize("kind", [FencedError, LaunchError])
