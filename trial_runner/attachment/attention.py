@@ -16,7 +16,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from trial_runner.attachment.head_edits import HeadEdits, capped
 from trial_runner.errors import AttachError
-from trial_runner.packed.dropout import current
+from trial_runner.packed.dropout import active_dropout
 from trial_runner.packed.kernels import has_gpu_kernels
 from trial_runner.packed.packed_deltas import Prefix
 from trial_runner.packed.stacks import for_examples
@@ -126,7 +126,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     is_causal = attention_mask is None and causal and query.shape[2] > 1
     prefix = tap.prefix() if tap is not None else None
     needs_normaliser = tap is not None and tap.needs_normaliser()
-    draws_own = bool(dropout) and current() is not None
+    draws_own = bool(dropout) and active_dropout() is not None
     is_fused = has_gpu_kernels(query) and softcap is None and not draws_own and not needs_normaliser
     # fused kernels know a causal mask by its name, unless something else is in it
     is_named = is_causal and is_fused and position_bias is None and (prefix is None or prefix.visible is None)
@@ -217,7 +217,7 @@ def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor
         before: How many of the columns are rows of prefixes.
     """
     weights = torch.softmax(logits, dim=-1, dtype=_wide(logits)).to(value.dtype)
-    own = current()
+    own = active_dropout()
     if dropout and own is not None:
         weights = own.drop(weights, dropout, before, own.rows_before)
     elif dropout:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_of
 from trial_runner.attachment.head_edits import HeadEdits
-from trial_runner.packed.dropout import apart, current
+from trial_runner.packed.dropout import active_dropout, at_zero_offset
 from trial_runner.packed.stacks import by_slots
 
 
@@ -69,14 +69,14 @@ def _by_head(rows: Tensor, heads: int) -> Tensor:
 
 def _of_positions(module: Any, table: Any, tap: HeadEdits | None) -> tuple[Tensor, Tensor]:
     """Queries and keys of relative positions, ``(1 or K, H, P, d_h)``, by the projections of contents."""
-    slot_dropout = current() if module.training else None
+    slot_dropout = active_dropout() if module.training else None
     slots = tap.slots() if tap is not None else 1
     if slot_dropout is not None:
         slots = slot_dropout.slots
     rows = table if table.dim() == 3 else table.expand(slots, -1, -1)
     rows = rows[:, : 2 * module.pos_ebd_size]
     # rows of positions are the same whatever stands before the tokens
-    with nullcontext() if slot_dropout is None else apart(slot_dropout):
+    with nullcontext() if slot_dropout is None else at_zero_offset(slot_dropout):
         rows = module.pos_dropout(rows)
         with nullcontext() if tap is None else tap.apart(rows):
             projected = (module.query_proj(rows), module.key_proj(rows))

@@ -19,7 +19,7 @@ from trial_runner.attachment.inputs import REAL_TOKENS, is_padded_right, model_i
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.errors import AttachError
-from trial_runner.packed.dropout import current, dropping
+from trial_runner.packed.dropout import active_dropout, dropping
 from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.packed.stacks import ModuleStack
 from trial_runner.tasks import Batch
@@ -60,7 +60,7 @@ class Recomputation:
         active = self._attachment.active
         if not torch.is_grad_enabled() or active is None or active.whole is not None:
             return forward(*positional, **named)
-        dropout = current()
+        dropout = active_dropout()
         began_at = (0, 0) if dropout is None else dropout.place
         times = count()
 

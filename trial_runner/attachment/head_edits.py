@@ -76,9 +76,9 @@ class HeadEdits:
         """What the rows of prefixes are multiplied with for each sample; 1 for those of other gates."""
         shares: dict[int, Tensor] = {}
         for group in plan.lse:
-            if group.gate.is_prefix and group.gate.beside is not None:
-                z = self._values[group.gate.beside].take(group.places)
-                each = group.call("weighed", z, self._real_tokens(group, plan.slots))
+            if group.gate.is_prefix and group.gate.gate_input is not None:
+                z = self._values[group.gate.gate_input].take(group.places)
+                each = group.call("token_weights", z, self._real_tokens(group, plan.slots))
                 shares |= dict(zip(group.places, each.unbind(0), strict=True))
         if not shares:
             return None
@@ -181,10 +181,10 @@ class HeadEdits:
         if edit.insertion is not Insertion.PARALLEL:
             # what is read may be normalised; what is multiplied is the port itself
             rows = itself if edit.gate.multiplies else reads_own
-            return group.seen(rows.take(group.places)), real, None
+            return group.with_input_dropout(rows.take(group.places)), real, None
         is_query = edit.read is Port.Q and edit.heads is not Heads.SINGLE
         weight = real if group.gate.is_of_sample else self._weights.get(group)
-        return group.seen(self._read(group)), weight, self._scaling if is_query else None
+        return group.with_input_dropout(self._read(group)), weight, self._scaling if is_query else None
 
     def _read(self, group: Group) -> Tensor:
         """What a group reads, ``(G, B, ...)``, split by heads where the form works per head.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from search_space.backbones import PortTable
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Positions, StackKind
-from trial_runner.packed.dropout import current
+from trial_runner.packed.dropout import active_dropout
 from trial_runner.packed.packed_prompt import PackedPrompt
 from trial_runner.packed.stacks import for_examples
 
@@ -154,7 +154,7 @@ class PromptHooks:
 
 def _count_from(rows: int) -> None:
     """Let dropout know how many rows stand before the tokens."""
-    own = current()
+    own = active_dropout()
     if own is not None:
         own.rows_before = rows
 

@@ -1,4 +1,4 @@
-"""The trainable modules, one file per functional form. A new form is a file here and a word in `DELTAS`."""
+"""Trainable modules, one file per functional form. A new form is a file here and an entry of `DELTAS`."""
 
 from collections.abc import Mapping
 
@@ -34,4 +34,4 @@ DELTAS: Mapping[str, type[DeltaModule]] = {
     forms.Intrinsic.name: IntrinsicDelta,
     forms.Vera.name: VeraDelta,
 }
-"""The module of every form by the form's name: what is built of it, and what it answers."""
+"""Module class of every form, by the form's name."""

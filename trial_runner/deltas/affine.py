@@ -1,4 +1,4 @@
-"""Affine maps ``z -> z * d + (z P) Q + z M + c``, which a linear layer can hold.
+"""Affine maps ``z -> z * d + (z P) Q + z M + c``, which can be merged into a linear layer.
 
 Shapes: P ``(D_in, R)``, Q ``(R, D_out)``, M ``(D_in, D_out)``.
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affine:
-    """``z -> z * diagonal + (z down) up + z whole + shift``; a part that is None is nothing. In float64.
+    """``z -> z * diagonal + (z down) up + z whole + shift`` in float64; parts that are None are left out.
 
     Attributes:
         diagonal: ``(D,)`` or a single number ``()``.
@@ -28,7 +28,7 @@ class Affine:
     shift: Tensor | None = None
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """The linear part of rows ``(N, D_in)``, ``(N, D_out)``."""
+        """Apply the linear part to rows ``(N, D_in)``; returns ``(N, D_out)``."""
         parts = [] if self.diagonal is None else [rows * self.diagonal]
         if self.down is not None and self.up is not None:
             parts.append((rows @ self.down) @ self.up)
@@ -37,7 +37,7 @@ class Affine:
         return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(rows)
 
     def times(self, factor: Tensor) -> "Affine":
-        """The map times a number ``()``, or one per channel ``(D_out,)``."""
+        """Return the map times a number ``()``, or one per channel ``(D_out,)``."""
         return Affine(
             diagonal=None if self.diagonal is None else self.diagonal * factor,
             down=self.down,
@@ -47,7 +47,7 @@ class Affine:
         )
 
     def before(self, matrix: Tensor) -> Tensor:
-        """The matrix of the map that is this one, then ``matrix`` ``(D_out, N)``."""
+        """Return the matrix of this map's linear part followed by ``matrix`` ``(D_out, N)``."""
         parts = [] if self.diagonal is None else [self.diagonal.unsqueeze(-1) * matrix]
         if self.down is not None and self.up is not None:
             parts.append(self.down @ (self.up @ matrix))
@@ -56,7 +56,7 @@ class Affine:
         return torch.stack(parts).sum(dim=0) if parts else torch.zeros_like(matrix)
 
     def matrix(self, like: Tensor) -> Tensor:
-        """``(D_in, D_out)`` of the linear part."""
+        """Return the linear part as ``(D_in, D_out)``."""
         matrix = torch.zeros_like(like)
         if self.diagonal is not None:
             matrix += torch.diag(self.diagonal.expand(like.shape[1]))

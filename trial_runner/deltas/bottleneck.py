@@ -28,15 +28,15 @@ _HOULSBY_DEVIATION = 1e-3
 class BottleneckDelta(FormDelta):
     """A bottleneck with a nonlinearity, once or per head.
 
-    A multi-head bottleneck that reads q reads it scaled by 1/sqrt(d_h), as attention does (He et al. 2022, multi-head
-    parallel adapter), unless it is an inducer's, to whose key q is compared. Its matrices may be one layer's table of a
-    `PrefixStack`, the keys transposed: a prefix with an activation for the softmax (released code).
+    A multi-head bottleneck that reads q scales it by 1/sqrt(d_h), as attention does (He et al. 2022, multi-head
+    parallel adapter), except under an inducer's gate, whose key is compared with q. Its matrices may be one layer's
+    table of a `PrefixStack`, the keys transposed: a prefix with an activation for the softmax (released code).
     """
 
     paddings: ClassVar = {"down": COLUMNS, "down_bias": COLUMNS, "up": ROWS}
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
-        """Draw the weights as the form's ``init`` says."""
+        """Draw the weights by the form's ``init``."""
         super().__init__(edit, place, generator)
         form: Any = edit.form
         blocks, width = place.blocks, place.width
@@ -57,19 +57,19 @@ class BottleneckDelta(FormDelta):
 
     @classmethod
     def shares(cls, form: Form) -> type[PrefixStack] | None:
-        """See `FormDelta`."""
+        """Return the class of the shared MLP, if there is one."""
         return None if form.reparameterization is None else PrefixStack
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
-        """See `DeltaModule`."""
+        """Copy the matrices that the shared MLP makes."""
         if isinstance(source, BottleneckDelta) and source.shared is not None:
             down, up = source._matrices()
             self.down.copy_(down)
             self.up.copy_(up)
 
     def _matrices(self) -> tuple[Tensor, Tensor]:
-        """W_down and W_up."""
+        """Return W_down and W_up."""
         if self.shared is None:
             return self.down, self.up
         keys, values = self.shared.table(self.layer)
@@ -78,12 +78,12 @@ class BottleneckDelta(FormDelta):
         return keys.transpose(-1, -2), up
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
+        """Map ``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
 
         Args:
-            z: What is read.
-            weight: Factor of each head's hidden units, ``(B, T, H, 1)``; None is 1. No bias of the output has it.
-            scaling: Factor of queries that are read scaled; None means 1/sqrt(d_h).
+            z: Input.
+            weight: Factor of each head's hidden units, ``(B, T, H, 1)``; None is 1. The output's bias is unweighted.
+            scaling: Factor of scaled queries; None means 1/sqrt(d_h).
         """
         if self.norm is not None:
             z = self.norm(z.to(self.norm.weight.dtype))

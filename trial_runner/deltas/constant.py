@@ -12,14 +12,14 @@ class ConstantDelta(FormDelta):
     """A vector that starts at zero and is added to every token."""
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
-        """Start at zero."""
+        """Initialise with zeros."""
         super().__init__(edit, place, generator)
         self.bias = nn.Parameter(torch.zeros(place.blocks.out_width, dtype=torch.float64))
 
     def affine(self) -> Affine:
-        """See `FormDelta`."""
+        """Return the shift."""
         return Affine(shift=self.bias.detach().double())
 
     def forward(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(D_out,)``, whatever is read."""
+        """Return the vector ``(D_out,)`` for any input."""
         return self.bias

@@ -1,4 +1,4 @@
-"""The trainable modules of one configuration, and what they do at each sublayer."""
+"""Trainable modules of one configuration, and their edits at each sublayer."""
 
 from collections.abc import Hashable, Iterator
 
@@ -24,19 +24,19 @@ Named = Iterator[tuple[str, nn.Module]]
 
 
 class DeltaSet(nn.Module):
-    """The trainable modules of a configuration on a backbone.
+    """Trainable modules of a configuration on a backbone.
 
     Args:
-        seed: Of the initial values, which do not depend on device or precision.
-        device: Where the parameters live.
-        frozen: Weights of the base model by name; needed by forms that are computed of them.
+        seed: Seed of the initial values, which do not depend on device or precision.
+        device: Device of the parameters.
+        frozen: Weights of the base model by name; required by forms that are computed from them.
 
     Attributes:
-        sublayers: The edits of each sublayer, in the order of the configuration.
+        sublayers: Edits of each sublayer, in the order of the configuration.
 
     Raises:
         InvalidEditError: If the configuration is not valid on the backbone.
-        AttachError: If the built parameters are not as many as the configuration counts, or ``frozen`` is needed.
+        AttachError: If the number of built parameters differs from the configuration's count, or ``frozen`` is missing.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class DeltaSet(nn.Module):
         dtype: torch.dtype = torch.float32,
         frozen: Frozen | None = None,
     ) -> None:
-        """Build, initialise and count."""
+        """Build, initialise and count the modules."""
         super().__init__()
         self.configuration = configuration
         self._shape = shape
@@ -68,12 +68,12 @@ class DeltaSet(nn.Module):
 
     @property
     def prompt(self) -> PromptDelta | None:
-        """The rows before the embedded input; None without a prompt."""
+        """Rows before the embedded input; None without a prompt."""
         return next((module for module in self.ffn.values() if isinstance(module, PromptDelta)), None)
 
     @property
     def whole(self) -> WholeModelDelta | None:
-        """The change of the model's weights; None without one."""
+        """Change of the whole model's weights; None without one."""
         return next((module for module in self.ffn.values() if isinstance(module, WholeModelDelta)), None)
 
     def _build(self, index: int, edit: Edit, generator: torch.Generator, frozen: Frozen | None) -> Named:
@@ -100,12 +100,12 @@ class DeltaSet(nn.Module):
         sublayers = _sublayers(edit, shape)
         sharing = kind.shares(edit.form)
         for sublayer, width in sublayers.items():
-            alike = [other.layer for other in sublayers if other.site is sublayer.site]
+            layers = [other.layer for other in sublayers if other.site is sublayer.site]
             shared: SharedDelta | None = None
             if sharing is not None:
                 key = (sharing, index, sublayer.site) if sharing.is_of_one_site else (sharing, sharing.key(edit, shape))
                 if key not in self._shared:
-                    self._shared[key] = sharing.build(edit, len(alike), shape, generator)
+                    self._shared[key] = sharing.build(edit, len(layers), shape, generator)
                     of_site = f"_{sublayer.site}" if sharing.is_of_one_site else ""
                     yield f"{index}_{sharing.label}{of_site}", self._shared[key]
                 shared = self._shared[key]
@@ -113,7 +113,7 @@ class DeltaSet(nn.Module):
                 blocks=blocks_of(edit, shape),
                 width=width,
                 shared=shared,
-                index=alike.index(sublayer.layer),
+                index=layers.index(sublayer.layer),
                 weight=frozen_matrix(frozen, shape, sublayer, edit) if edit.form.needs_weights else None,
             )
             delta = GATE_DELTAS[edit.gate.name](edit, kind(edit, place, generator), shape, generator)
@@ -145,6 +145,6 @@ def _sublayers(edit: Edit, shape: BackboneShape) -> dict[Sublayer, int]:
 
 
 def _stack_mark(sublayer: Sublayer, shape: BackboneShape) -> str:
-    """Tells the FFNs of the two stacks of an encoder-decoder apart."""
+    """Return a prefix that separates the FFNs of the two stacks of an encoder-decoder."""
     both = shape.encoder_layers and shape.decoder_layers and sublayer.site is Site.FFN
     return f"{sublayer.stack}_" if both else ""

@@ -9,20 +9,20 @@ from trial_runner.deltas.form_delta import FormDelta, FormPlace, PeftKind
 
 
 class DiagonalDelta(FormDelta):
-    """``z * w``: w is 1 at the start where the product replaces what is read ((IA)^3), 0 where it is added."""
+    """``z * w``: w starts at 1 if the product replaces the input ((IA)^3), at 0 if it is added."""
 
     peft = PeftKind.IA3
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
-        """Start at one or zero."""
+        """Initialise with ones or zeros."""
         super().__init__(edit, place, generator)
         first = float(edit.gate.multiplies)
         self.scale = nn.Parameter(torch.full((place.blocks.out_width,), first, dtype=torch.float64))
 
     def affine(self) -> Affine:
-        """See `FormDelta`."""
+        """Return the diagonal."""
         return Affine(diagonal=self.scale.detach().double())
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D)`` to ``(B, T, D)``."""
+        """Map ``(B, T, D)`` to ``(B, T, D)``."""
         return z * self.scale.to(z.dtype)

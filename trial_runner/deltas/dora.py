@@ -1,4 +1,4 @@
-"""DoRA: the frozen matrix and a low-rank change of it, decomposed into magnitude and direction."""
+"""DoRA: a frozen matrix with a low-rank change, decomposed into magnitude and direction."""
 
 from typing import ClassVar
 
@@ -13,18 +13,18 @@ from trial_runner.errors import AttachError
 
 
 class DoraDelta(FormDelta):
-    """``z (W + s A B) ⊙ c - z W`` with ``c = m / |W + s A B|`` of each column; it is nothing when training begins.
+    """``z (W + s A B) ⊙ c - z W`` with ``c = m / |W + s A B|`` of each column; zero at the start of training.
 
     A is uniform in +-1/sqrt(D_in), B starts at zero and m at the norms of W. The norm is a constant to the gradient
-    (Liu et al. 2024, section 4.3). It needs no matrix as large as W: with a = A's column sums of squares and so on,
-    ``|W + s A B|^2 = |W|^2 + 2 s sum(W^T A ⊙ B^T) + s^2 sum(A^T A B ⊙ B)``, sums over the rank.
+    (Liu et al. 2024, section 4.3). It needs no matrix as large as W; the sums below go over the rank:
+    ``|W + s A B|^2 = |W|^2 + 2 s sum(W^T A ⊙ B^T) + s^2 sum(A^T A B ⊙ B)``.
 
-    W, ``(D_in, D_out)``, is no part of the module.
+    W, ``(D_in, D_out)``, is not part of the module.
     """
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
     peft = PeftKind.DORA
-    is_dropped = True
+    has_input_dropout = True
     holds_scale = True
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
@@ -41,8 +41,8 @@ class DoraDelta(FormDelta):
         self.register_buffer("norms", norms, persistent=False)
         self.norms: Tensor
 
-    def _share(self, scale: Tensor | None) -> Tensor:
-        """What each column is multiplied with, ``(D_out,)``."""
+    def _column_factors(self, scale: Tensor | None) -> Tensor:
+        """Return the factor of each column, ``(D_out,)``."""
         with torch.no_grad(), torch.autocast(self.a.device.type, enabled=False):
             frozen = self.frozen.matrix.to(self.a.dtype)
             b = self.b if scale is None else self.b * scale.to(self.b.dtype)
@@ -53,25 +53,25 @@ class DoraDelta(FormDelta):
         return self.magnitude / norm
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D_in)`` to ``(B, T, D_out)``.
+        """Map ``(B, T, D_in)`` to ``(B, T, D_out)``.
 
         Args:
-            z: What is read.
-            weight: The scale s, ``()`` or ``(D_out,)``; None is 1.
-            scaling: Of no map without a nonlinearity.
+            z: Input.
+            weight: Scale s, ``()`` or ``(D_out,)``; None is 1.
+            scaling: Ignored.
         """
-        share = self._share(weight)
+        factors = self._column_factors(weight)
         change = product(product(z, self.a), self.b)
         change = change if weight is None else change * weight.to(change.dtype)
-        return self.frozen.product(z) * (share - 1).to(change.dtype) + change * share.to(change.dtype)
+        return self.frozen.product(z) * (factors - 1).to(change.dtype) + change * factors.to(change.dtype)
 
     def direction(self, factor: Tensor) -> Affine:
-        """``s A B``."""
+        """Return ``s A B``."""
         return Affine(down=self.a.detach().double(), up=self.b.detach().double() * factor)
 
     def affine_under(self, factor: Tensor) -> Affine:
-        """See `FormDelta`; the factor is the scale s."""
+        """Return the change of the matrix; the factor is the scale s."""
         frozen = self.frozen.matrix.double()
         changed = frozen + factor.to(frozen.device) * (self.a.detach().double() @ self.b.detach().double())
-        share = self.magnitude.detach().double() / torch.linalg.vector_norm(changed, dim=0)
-        return Affine(whole=changed * share - frozen)
+        factors = self.magnitude.detach().double() / torch.linalg.vector_norm(changed, dim=0)
+        return Affine(whole=changed * factors - frozen)

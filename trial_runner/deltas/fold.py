@@ -1,4 +1,4 @@
-"""What remains of a delta set when training is over: networks that only served training are folded away."""
+"""Folding of a trained delta set: networks that are needed in training only are replaced by their output."""
 
 from dataclasses import replace
 
@@ -12,36 +12,36 @@ from trial_runner.deltas.frozen_matrix import Frozen
 
 
 def folded_configuration(configuration: Configuration) -> Configuration:
-    """The configuration without networks that only serve training; it stores as many parameters."""
+    """Return the configuration without networks for training only; it stores as many parameters."""
     edits = (replace(edit, form=DELTAS[edit.form.name].folded(edit.form)) for edit in configuration.edits)
     return Configuration(edits=tuple(edits))
 
 
 @torch.no_grad()
 def fold(deltas: DeltaSet, shape: BackboneShape, *, frozen: Frozen | None = None) -> DeltaSet:
-    """The same function with the tables that the networks produce in place of the networks.
+    """Replace the networks of a trained delta set by the tables that they produce; the function stays the same.
 
-    A prefix's reparameterization and a prompt's encoder are gone; all other parameters are copied.
+    A prefix's reparameterization and a prompt's encoder are removed; all other parameters are copied.
 
     Args:
-        deltas: A trained delta set.
-        frozen: Weights of the base model by name; needed by forms that are computed of them.
+        deltas: Trained delta set.
+        frozen: Weights of the base model by name; required by forms that are computed from them.
     """
-    some = next(deltas.parameters(), None)
-    kept = DeltaSet(
+    first = next(deltas.parameters(), None)
+    folded = DeltaSet(
         folded_configuration(deltas.configuration),
         shape,
         seed=0,
-        device="cpu" if some is None else some.device,
-        dtype=torch.float32 if some is None else some.dtype,
+        device="cpu" if first is None else first.device,
+        dtype=torch.float32 if first is None else first.dtype,
         frozen=frozen,
     )
     own = dict(deltas.named_parameters()) | dict(deltas.named_buffers())
-    for name, tensor in [*kept.named_parameters(), *kept.named_buffers()]:
+    for name, tensor in [*folded.named_parameters(), *folded.named_buffers()]:
         if name in own:
             tensor.copy_(own[name])
     modules = dict(deltas.named_modules())
-    for name, module in kept.named_modules():
+    for name, module in folded.named_modules():
         if isinstance(module, DeltaModule) and name in modules:
             module.take(modules[name])
-    return kept
+    return folded

@@ -1,6 +1,6 @@
-"""What the module of every form answers: one file of this folder holds those of one form.
+"""Interface of all forms' modules; each file of this folder contains those of one form.
 
-What branches on a form elsewhere asks its module here, so that a new form is its own file and a word in `DELTAS`.
+Code elsewhere that depends on the form calls its module, so that a new form is one file and an entry of `DELTAS`.
 """
 
 from collections.abc import Hashable, Mapping
@@ -22,27 +22,27 @@ from trial_runner.errors import AttachError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Padding:
-    """How a tensor is widened to the widest of its like.
+    """Padding of a tensor to the largest width among modules computed together.
 
-    Zeros there change nothing that is computed, and their gradients are zero: a hidden unit without weights adds
-    nothing, and rows of a table that are no real ones are left out of it.
+    The padding is zero, changes no result and gets zero gradients: hidden units without weights add nothing, and padded
+    rows of a table are masked.
 
     Attributes:
-        axis: Its width, counted from the last axis.
-        in_front: Whether the zeros stand before its own entries; rows of tables keep their distance from what follows.
-        marks: The buffer, beside it, that says which rows are its own; None where nobody asks.
+        axis: Padded axis, counted from the last one.
+        in_front: Whether the zeros come first, so that rows of tables keep their distance from the following tokens.
+        mask_name: Name of the sibling buffer with the mask of real rows; None without one.
     """
 
     axis: int
     in_front: bool = False
-    marks: str | None = None
+    mask_name: str | None = None
 
 
 COLUMNS, ROWS = Padding(axis=-1), Padding(axis=-2)
 
 
 class PeftKind(StrEnum):
-    """Adapters of peft that a form can be."""
+    """Adapter types of peft."""
 
     LORA = "LORA"
     DORA = "DORA"
@@ -52,11 +52,11 @@ class PeftKind(StrEnum):
 
 
 class DeltaModule(nn.Module):
-    """The trainable numbers of a form, at a sublayer or elsewhere.
+    """Trainable parameters of a form, at a sublayer or outside.
 
     Attributes:
-        paddings: The tensors whose widths may differ where modules are computed together, by name.
-        peft: The adapter of peft that it is; None of none.
+        paddings: Tensors whose widths may differ between modules computed together, by name.
+        peft: Equivalent adapter type of peft; None without one.
     """
 
     paddings: ClassVar[Mapping[str, Padding]] = {}
@@ -64,20 +64,20 @@ class DeltaModule(nn.Module):
 
     @classmethod
     def folded(cls, form: Form) -> Form:
-        """The form without networks that only serve training; it stores as many parameters."""
+        """Return the form without networks for training only; it stores as many parameters."""
         return form if form.reparameterization is None else replace(form, reparameterization=None)
 
     def take(self, source: nn.Module) -> None:
-        """Take the numbers over that a module of the unfolded form has by other names; it computes the same."""
+        """Copy parameters that a module of the unfolded form has under other names; both compute the same."""
 
 
 class SharedDelta(nn.Module):
-    """What the modules of a form at several sublayers share.
+    """Parameters that the modules of a form at several sublayers share.
 
     Attributes:
-        paddings: As of `DeltaModule`.
-        is_of_one_site: Whether each edit has one for each kind of sublayer, and not the configuration one for all.
-        label: Its name in a delta set, behind the number of the edit and before the kind of sublayer.
+        paddings: Tensors whose widths may differ, as in `DeltaModule`.
+        is_of_one_site: Whether each edit has one per kind of sublayer, instead of one for the whole configuration.
+        label: Name in a delta set, after the number of the edit and before the kind of sublayer.
     """
 
     paddings: ClassVar[Mapping[str, Padding]] = {}
@@ -86,25 +86,25 @@ class SharedDelta(nn.Module):
 
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> Self:
-        """The module for an edit that acts at so many sublayers of a kind."""
+        """Build the module for an edit at some sublayers of a kind."""
         raise NotImplementedError
 
     @classmethod
     def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
-        """What edits of one configuration that share it have in common."""
+        """Return a key that is equal for edits of one configuration that share the module."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPlace:
-    """Where a form's module stands.
+    """Position of a form's module.
 
     Attributes:
-        blocks: How the form is split over heads there.
-        width: Of the form there; ignored by forms without one.
-        shared: What it shares with its like at other sublayers; None for nothing.
-        index: Which of them this one is, from 0.
-        weight: The frozen matrix that writes its port, of a form that needs it.
+        blocks: Blocks of the form there.
+        width: Width of the form there; ignored by forms without one.
+        shared: Module shared with other sublayers; None without one.
+        index: Index among the sharing sublayers, from 0.
+        weight: Frozen matrix that writes the port, for forms that need it.
     """
 
     blocks: Blocks
@@ -115,26 +115,26 @@ class FormPlace:
 
 
 class FormDelta(DeltaModule):
-    """The trainable numbers of a form at one sublayer.
+    """Trainable parameters of a form at one sublayer.
 
     Attributes:
-        is_table: Whether it is a softmax over a table, which at the heads meets queries as the base keys do.
-        is_dropped: Whether it sees a part of what it reads while it is trained, where a study says so.
-        holds_scale: Whether the scale of its gate is within what it computes, given as ``weight``.
-        layer: Which part of what a kind of sublayer shares is its own; None where there are no parts.
+        is_table: Whether the form is a softmax over a table, whose keys act at the heads as the base keys do.
+        has_input_dropout: Whether the input is dropped in training, if a study sets a share.
+        holds_scale: Whether the form applies the gate's scale itself, given as ``weight``.
+        layer: Index of the layer in a module shared per kind of sublayer; None otherwise.
     """
 
     is_table: ClassVar[bool] = False
-    is_dropped: ClassVar[bool] = False
+    has_input_dropout: ClassVar[bool] = False
     holds_scale: ClassVar[bool] = False
 
     @classmethod
     def shares(cls, form: Form) -> type[SharedDelta] | None:
-        """What the modules of a form share; None for nothing."""
+        """Return the class of the module that a form's modules share; None without one."""
         return None
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
-        """Draw the initial values on the CPU; what is shared is not registered a second time."""
+        """Draw the initial values on the CPU; a shared module is not registered a second time."""
         super().__init__()
         self.blocks = place.blocks
         self.layer = place.index if place.shared is not None and place.shared.is_of_one_site else None
@@ -142,39 +142,39 @@ class FormDelta(DeltaModule):
 
     @property
     def shared(self) -> Any:
-        """What it shares, of the class that `shares` says; its parameters are not listed here. None for nothing."""
+        """Shared module, of the class from `shares`; its parameters are not listed here. None without one."""
         return self._shared[0]
 
     def forward(self, z: Any, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """What is read, ``(B, T, D_in)`` or ``(B, T, H, D_in)``, to ``(B, T, [H,] D_out)``.
+        """Map the input ``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
 
         Args:
-            z: What is read; None for constants.
-            weight: Factor of each head's share where the heads are summed, ``(B, T, H, 1)``; None is 1.
-            scaling: Factor of queries that are read scaled; None means 1/sqrt(d_h).
+            z: Input; None for constants.
+            weight: Factor of each head's summand if heads are summed, ``(B, T, H, 1)``; None is 1.
+            scaling: Factor of scaled queries; None means 1/sqrt(d_h).
         """
         raise NotImplementedError
 
     def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N, R, d_h)`` of a table.
+        """Return keys and values ``(N, R, d_h)`` of a table.
 
         Raises:
-            AttachError: If the form is none.
+            AttachError: If the form is no table.
         """
         raise AttachError(f"keys and values need a table; {type(self).__name__} is none. This is a bug.")
 
     def affine(self) -> Affine:
-        """The map, of a form that weights can hold; in float64.
+        """Return the affine map of a mergeable form, in float64.
 
         Raises:
-            AttachError: If it is none.
+            AttachError: If the form is not affine.
         """
         raise AttachError(f"an affine map needs a linear form; {type(self).__name__} is none. This is a bug.")
 
     def affine_under(self, factor: Tensor) -> Affine:
-        """The map under a gate that multiplies with a number ``()``, or one per channel ``(D_out,)``.
+        """Return the affine map under a gate with a factor ``()``, or one per channel ``(D_out,)``.
 
         Raises:
-            AttachError: If it is none.
+            AttachError: If the form is not affine.
         """
         return self.affine().times(factor)

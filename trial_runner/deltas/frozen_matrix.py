@@ -1,4 +1,4 @@
-"""The frozen matrix that writes a port: what a form is computed of that changes it and not only what it gives."""
+"""Frozen matrix that writes a port, for forms that change the matrix and not only its output."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ Frozen = Mapping[str, Tensor | QuantizedLinear]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrozenMatrix:
-    """The weight of a frozen linear layer, and which of its columns write a port.
+    """Weight of a frozen linear layer, with the columns that write a port.
 
     Attributes:
-        held: ``(D_in, all columns)``, a view of the backbone's weight; or the layer that holds it quantised.
-        columns: Those of the port.
+        held: ``(D_in, all columns)``, a view of the backbone's weight; or the quantised layer.
+        columns: Columns of the port.
     """
 
     held: Tensor | QuantizedLinear
@@ -31,40 +31,40 @@ class FrozenMatrix:
 
     @property
     def layer(self) -> Tensor:
-        """``(D_in, all columns)``; of a quantised layer made anew, so keep it no longer than it is needed."""
+        """``(D_in, all columns)``; recomputed on each access for a quantised layer, so do not keep it."""
         return self.held.dense().T if isinstance(self.held, QuantizedLinear) else self.held
 
     @property
     def matrix(self) -> Tensor:
-        """``(D_in, D_out)``, as `layer` has it."""
+        """``(D_in, D_out)``, the port's columns of `layer`."""
         return self.layer[:, self.columns]
 
     @property
     def norms(self) -> Tensor:
-        """Of all columns of the layer, in float64 on the CPU."""
+        """Norms of all columns of the layer, in float64 on the CPU."""
         norms: Tensor = torch.linalg.vector_norm(self.layer, dim=0, dtype=torch.float64)
         return norms.cpu()
 
     def product(self, z: Tensor) -> Tensor:
-        """``z W``, ``(..., D_in)`` to ``(..., D_out)``; gradients keep no dense weights of a quantised layer."""
+        """Compute ``z W``, ``(..., D_in)`` to ``(..., D_out)``; gradients keep no dense weights of quantised layers."""
         if isinstance(self.held, QuantizedLinear):
             return self.held.product(z, self.columns)
         return product(z, self.matrix)
 
 
 def frozen_matrix(frozen: Frozen | None, shape: BackboneShape, sublayer: Sublayer, edit: Edit) -> FrozenMatrix:
-    """The matrix of the linear layer that writes the port of an edit.
+    """Return the matrix of the linear layer that writes the port of an edit.
 
     Args:
         frozen: Weights of the base model by name.
-        shape: Of the backbone.
+        shape: Shape of the backbone.
 
     Raises:
-        AttachError: If it is not there, or is no matrix of numbers.
+        AttachError: If the matrix is missing or not of floating-point numbers.
     """
-    what = f"{edit.form.name} needs the frozen matrix that writes {edit.write} of {shape.family}"
+    need = f"{edit.form.name} needs the frozen matrix that writes {edit.write} of {shape.family}"
     if frozen is None:
-        raise AttachError(f"{what}; got no weights. Use lowrank.")
+        raise AttachError(f"{need}; got no weights. Use lowrank.")
     table = family_of_shape(shape).ports(shape)
     location = table.ports[sublayer.stack, sublayer.site, edit.write]
     name = f"{table.layers[sublayer.stack].format(layer=sublayer.layer)}.{location.module}.weight"
@@ -73,6 +73,6 @@ def frozen_matrix(frozen: Frozen | None, shape: BackboneShape, sublayer: Sublaye
         return FrozenMatrix(held=weight, columns=location.columns(weight.out_features))
     if weight is None or weight.dim() != 2 or not weight.is_floating_point():
         got = f"no {name}" if weight is None else f"{name} of {weight.dtype}, {tuple(weight.shape)}"
-        raise AttachError(f"{what}; got {got}. Use lowrank.")
+        raise AttachError(f"{need}; got {got}. Use lowrank.")
     layer = weight.detach() if table.is_transposed else weight.detach().T
     return FrozenMatrix(held=layer, columns=location.columns(layer.shape[1]))

@@ -16,7 +16,7 @@ class LowRankDelta(FormDelta):
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
     peft = PeftKind.LORA
-    is_dropped = True
+    has_input_dropout = True
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Draw A; B and the bias start at zero."""
@@ -28,17 +28,17 @@ class LowRankDelta(FormDelta):
         self.bias = nn.Parameter(zeros) if edit.form.bias else None
 
     def affine(self) -> Affine:
-        """See `FormDelta`."""
+        """Return the two matrices and the bias."""
         shift = None if self.bias is None else self.bias.detach().double()
         return Affine(down=self.a.detach().double(), up=self.b.detach().double(), shift=shift)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
+        """Map ``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
 
         Args:
-            z: What is read.
-            weight: Factor of ``z A``, ``(B, T, H, 1)``; the bias goes without it.
-            scaling: Of no map without a nonlinearity.
+            z: Input.
+            weight: Factor of ``z A``, ``(B, T, H, 1)``; the bias is not multiplied.
+            scaling: Ignored.
         """
         out = output_product(block_product(z, self.a, self.blocks), self.b, self.blocks, weight)
         return out if self.bias is None else out + self.blocks.spread_output_bias(self.bias).to(out.dtype)

@@ -12,13 +12,13 @@ from search_space.forms import Form, Phm
 from trial_runner.deltas.blocks import ACTIVATIONS, normal, product, uniform
 from trial_runner.deltas.form_delta import FormDelta, FormPlace, SharedDelta
 
-# of the released code: a rule that the whole model shares, and one of a projection alone
+# released code: C shared by the whole model, and C of a single projection
 _SHARED_DEVIATION = 1e-4
 _OWN_DEVIATION = 0.01
 
 
 class PhmShared(SharedDelta):
-    """The small factors C ``(n, n, n)`` that all edits of a configuration share; drawn from N(0, 0.0001^2)."""
+    """Small factors C ``(n, n, n)`` that all edits of a configuration share; drawn from N(0, 0.0001^2)."""
 
     label = "shared"
 
@@ -29,27 +29,27 @@ class PhmShared(SharedDelta):
 
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "PhmShared":
-        """See `SharedDelta`."""
+        """Build C of the form's size."""
         form: Any = edit.form
         return cls(form.n, generator)
 
     @classmethod
     def key(cls, edit: Edit, shape: BackboneShape) -> Hashable:
-        """See `SharedDelta`."""
+        """Return the number of products."""
         form: Any = edit.form
         return form.n  # type: ignore[no-any-return]
 
 
 class PhmMatrix(nn.Module):
-    """``W = sum_i C_i (x) B_i``, C_i ``(n, n)``, B_i ``(D_in/n, D_out/n)``, the latter whole or ``s_i t_i^T``.
+    """``W = sum_i C_i (x) B_i``, C_i ``(n, n)``, B_i ``(D_in/n, D_out/n)``, the latter full or ``s_i t_i^T``.
 
-    B, or s and t each, start as Glorot's uniform (Karimi Mahabadi et al. 2021).
+    B, or s and t, start as Glorot's uniform (Karimi Mahabadi et al. 2021).
 
     Args:
-        form: Sizes n and rank of B.
+        form: Form with n and the rank of B.
         in_width: D_in.
         out_width: D_out.
-        shared: Holds C where the configuration shares it; None makes an own one.
+        shared: Shared C of the configuration; None creates an own one.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PhmMatrix(nn.Module):
         self.right = None if rank is None else nn.Parameter(_glorot((n, rank, columns), generator))
 
     def forward(self) -> Tensor:
-        """The matrix ``(D_in, D_out)``."""
+        """Compute the matrix ``(D_in, D_out)``."""
         rule = self.rule if self._shared[0] is None else self._shared[0].rule
         factors: Tensor | None = self.whole
         if self.left is not None and self.right is not None:
@@ -80,7 +80,7 @@ def _glorot(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 class PhmDelta(FormDelta):
     """``act(z W_down + b_down) W_up + b_up`` with matrices of Kronecker products; biases start at zero.
 
-    R is a multiple of ``form.n``; C is an own one of each projection where the configuration does not share it.
+    R is a multiple of ``form.n``; each projection has its own C unless the configuration shares it.
     """
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
@@ -97,11 +97,11 @@ class PhmDelta(FormDelta):
 
     @classmethod
     def shares(cls, form: Form) -> type[PhmShared] | None:
-        """See `FormDelta`."""
+        """Return the class of the shared C, if it is shared."""
         return PhmShared if isinstance(form, Phm) and form.shared else None
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D_in)`` to ``(B, T, D_out)``."""
+        """Map ``(B, T, D_in)`` to ``(B, T, D_out)``."""
         hidden = product(z, self.down())  # (B, T, R)
         if self.down_bias is not None:
             hidden = hidden + self.down_bias.to(hidden.dtype)

@@ -15,21 +15,23 @@ from trial_runner.deltas.form_delta import FormDelta, Padding
 
 
 class PortDelta(nn.Module):
-    """One edit at one sublayer: its form's module, under a gate that trains nothing; `GATE_DELTAS` has one by gate.
+    """One edit at one sublayer: its form's module under a gate without parameters.
+
+    `GATE_DELTAS` has the class of every gate.
 
     Args:
-        form: The module of its form here.
-        generator: Draws the gate's initial values, on the CPU.
+        form: Module of the form.
+        generator: Generator of the gate's initial values, on the CPU.
 
     Attributes:
-        is_prefix: Whether its rows stand before the keys, which does all that it is.
-        is_of_sample: Whether its gate has a number for each sample; `weighed` is given which tokens are real.
-        beside: What is read for the gate alone; None for nothing.
+        is_prefix: Whether the edit is only rows prepended to the keys.
+        is_of_sample: Whether the gate has a number per sample; `token_weights` then receives the mask of real tokens.
+        gate_input: Port that the gate alone reads; None without one.
     """
 
     is_prefix: ClassVar[bool] = False
     is_of_sample: ClassVar[bool] = False
-    beside: ClassVar[Port | None] = None
+    gate_input: ClassVar[Port | None] = None
 
     def __init__(self, edit: Edit, form: FormDelta, shape: BackboneShape, generator: torch.Generator) -> None:
         """Join a form's module with the edit's gate."""
@@ -41,55 +43,55 @@ class PortDelta(nn.Module):
 
     @property
     def paddings(self) -> Mapping[str, Padding]:
-        """See `DeltaModule`; its gate's are of one width."""
+        """Paddings of the form, as in `DeltaModule`; the gate's tensors have fixed widths."""
         return {f"form.{name}": padding for name, padding in self.form.paddings.items()}
 
     @property
     def is_sequential(self) -> bool:
-        """Whether it changes its port after the edits that read another one."""
+        """Whether the edit changes its port after the edits that read another one."""
         return self.edit.insertion is Insertion.SEQUENTIAL
 
     @property
     def reads(self) -> set[Port]:
-        """The ports whose tensors must be kept for it."""
+        """Ports whose tensors must be kept for the edit."""
         read = None if self.is_sequential or self.is_prefix else self.edit.read
         query = None if self.edit.gate.logits is None or self.is_prefix else Port.Q
-        return {port for port in (read, query, self.beside) if port is not None}
+        return {port for port in (read, query, self.gate_input) if port is not None}
 
     def add_gate(self, shape: BackboneShape, generator: torch.Generator) -> None:
-        """Register what the gate trains or fixes."""
+        """Register the parameters and buffers of the gate."""
 
-    def weighed(self, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
-        """Factor of each token and head, ``(B, T, [H,] 1)``; of the rows of a prefix ``(B, 1, 1)``; None is 1.
+    def token_weights(self, z: Tensor | None, weight: Tensor | None) -> Tensor | None:
+        """Return the factor of each token and head, ``(B, T, [H,] 1)``, or ``(B, 1, 1)`` for a prefix; None is 1.
 
         Args:
-            z: What is read.
-            weight: What the logits give; of a gate of samples, which tokens are real, ``(B, T, 1)``, None for all.
+            z: Input.
+            weight: Weight from the logits; for gates of samples the mask of real tokens, ``(B, T, 1)``, None for all.
         """
         return weight
 
     def common_factor(self) -> Tensor | None:
-        """What the contribution is multiplied with, the same for all tokens; None is 1."""
+        """Return the factor that is equal for all tokens; None is 1."""
         return None
 
     def scaled(self, out: Tensor) -> Tensor:
-        """The contribution times it."""
+        """Multiply the contribution with the common factor."""
         factor = self.common_factor()
         return out if factor is None else out * factor.to(out.dtype)
 
     def linear_factor(self) -> Tensor:
-        """Factor of a linear contribution, in float64: a number ``()`` or one per channel ``(D_out,)``."""
+        """Return the factor of a linear contribution, in float64: ``()`` or one per channel ``(D_out,)``."""
         factor = self.common_factor()
         return torch.tensor(1.0, dtype=torch.float64) if factor is None else factor.detach().double()
 
     def delta(self, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """The edit's contribution, to be added to the port it writes.
+        """Compute the edit's contribution, which is added to the port it writes.
 
         Args:
-            z: What is read, ``(B, T, D_in)`` or ``(B, T, H, D_in)``; None for constants.
-            weight: lambda of a gate of log-sum-exps or an inducer, ``(B, T, H, 1)``; None is 1. It multiplies what
-                the heads get, or, where they are summed, the hidden units: the bias of the sum goes without it.
-            scaling: Factor of queries that are read scaled, as their attention scales them; None means 1/sqrt(d_h).
+            z: Input, ``(B, T, D_in)`` or ``(B, T, H, D_in)``; None for constants.
+            weight: Weight lambda of a log-sum-exp or inducer gate, ``(B, T, H, 1)``; None is 1. It multiplies the
+                heads' outputs, or the hidden units if heads are summed: the bias of the sum is unweighted.
+            scaling: Factor of scaled queries, as in their attention; None means 1/sqrt(d_h).
 
         Returns:
             ``(B, T, D_out)``, ``(B, T, H, d_h)`` at the heads, ``(D_out,)`` for constants.
@@ -101,7 +103,7 @@ class PortDelta(nn.Module):
         if self.form.holds_scale:
             out = self.form(z, self.common_factor())
             return out
-        weight = self.weighed(z, weight)
+        weight = self.token_weights(z, weight)
         out = self.form(z, weight if self._is_summed else None, scaling)
         if weight is not None and not self._is_summed:
             out = out * weight.to(out.dtype)
@@ -110,9 +112,9 @@ class PortDelta(nn.Module):
     def compose(
         self, h: Tensor, z: Tensor | None, weight: Tensor | None = None, scaling: float | None = None
     ) -> Tensor:
-        """The port with the edit in it: ``h * l`` under the gate ``mul``, else ``h`` plus `delta`, in h's precision.
+        """Return the edited port: ``h * l`` under the gate ``mul``, else ``h`` plus `delta`, in h's precision.
 
-        What else a convex inducer does to its heads, ``(1 - lambda) h``, is for the attention to do.
+        The attention itself computes ``(1 - lambda) h`` of a convex inducer.
         """
         if self.edit.gate.multiplies:
             replaced: Tensor = self.form(h)
@@ -120,19 +122,19 @@ class PortDelta(nn.Module):
         return h + self.delta(z, weight, scaling).to(h.dtype)
 
     def affine(self) -> Affine:
-        """The contribution of a linear edit, its gate included; of the gate ``mul`` the whole map."""
+        """Return the contribution of a linear edit with its gate; for ``mul`` the whole map."""
         return self.form.affine_under(self.linear_factor())
 
     def table(self) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N, R, d_h)`` of a prefix."""
+        """Return keys and values ``(N, R, d_h)`` of a prefix."""
         return self.form.table()
 
     def own_logits(self, query: Tensor, projected: Tensor, scaling: float) -> Tensor:
-        """Log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.
+        """Return the log-sum-exp of the logits of the edit's own keys, ``(B, T, H)``, in at least float32.
 
         Args:
-            query: As it meets the base keys, ``(B, T, H, d_h)``.
-            projected: The same before its normalisation and rotation.
+            query: Query at the base keys, ``(B, T, H, d_h)``.
+            projected: Query before its normalisation and rotation.
             scaling: Factor of the logits.
         """
         raise NotImplementedError

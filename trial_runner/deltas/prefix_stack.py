@@ -1,4 +1,4 @@
-"""The MLP that produces the tables of all layers while they are trained."""
+"""MLP that produces the tables of all layers during training."""
 
 from typing import Any, ClassVar
 
@@ -12,22 +12,22 @@ from trial_runner.deltas.form_delta import Padding, SharedDelta
 
 
 class PrefixStack(SharedDelta):
-    """The MLP that produces the prefixes of all layers of one attention kind (Li & Liang 2021).
+    """MLP that produces the prefixes of all layers of one attention kind (Li & Liang 2021).
 
     ``Embedding(l, d) -> Linear(d, mid) -> tanh -> Linear(mid, 2 L d_kv)``, the last axis viewed as (layer, key or
     value, head, d_h). The embedding starts as N(0, 1), the layers as PyTorch's do.
 
     Attributes:
-        is_real: As of `SoftmaxMemoryDelta`.
+        is_real: Mask of real rows, as in `SoftmaxMemoryDelta`.
     """
 
-    paddings: ClassVar = {"embedding": Padding(axis=-2, in_front=True, marks="is_real")}
+    paddings: ClassVar = {"embedding": Padding(axis=-2, in_front=True, mask_name="is_real")}
     is_of_one_site = True
     label = "stack"
     is_real: Tensor | None
 
     def __init__(self, *, length: int, width: int, hidden: int, layers: int, heads: int, head_width: int) -> None:
-        """Make the stack; `build` draws its numbers."""
+        """Create the layers; `build` initialises them."""
         super().__init__()
         self._heads = (heads, head_width)
         self.register_buffer("is_real", None, persistent=False)
@@ -37,7 +37,7 @@ class PrefixStack(SharedDelta):
 
     @classmethod
     def build(cls, edit: Edit, layers: int, shape: BackboneShape, generator: torch.Generator) -> "PrefixStack":
-        """See `SharedDelta`."""
+        """Build and initialise the MLP of an edit."""
         form: Any = edit.form
         stack = cls(
             length=form.width,
@@ -54,7 +54,7 @@ class PrefixStack(SharedDelta):
         return stack
 
     def table(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values ``(N_kv, l, d_h)`` of one layer."""
+        """Compute keys and values ``(N_kv, l, d_h)`` of one layer."""
         heads, head_width = self._heads
         hidden = torch.tanh(self.middle(self.embedding))  # (l, mid)
         size = 2 * heads * head_width

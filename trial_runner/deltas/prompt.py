@@ -1,4 +1,4 @@
-"""Prompts: trained rows that stand before the embedded input of a model."""
+"""Prompts: trained rows before the embedded input of a model."""
 
 from typing import Any, ClassVar
 
@@ -13,9 +13,9 @@ _DEVIATION = 0.02
 
 
 class PromptDelta(DeltaModule):
-    """The rows of a prompt: a trained table, or what a small network makes of one.
+    """Rows of a prompt: a trained table, or the output of a small network for one.
 
-    A plain prompt starts as N(0, 0.02^2) (released code of He et al. 2022). Under an encoder, the table starts as
+    A plain prompt starts as N(0, 0.02^2) (released code of He et al. 2022). With an encoder, the table starts as
     N(0, 1) and the network as PyTorch's layers do.
     """
 
@@ -23,12 +23,12 @@ class PromptDelta(DeltaModule):
     peft = PeftKind.PROMPT
 
     def __init__(self, form: Any, width: int, generator: torch.Generator) -> None:
-        """Draw the numbers.
+        """Initialise the table and the encoder.
 
         Args:
-            form: Length, and the encoder if there is one.
+            form: Form with the length and possibly an encoder.
             width: Residual width D of the backbone.
-            generator: Draws the initial values, on the CPU.
+            generator: Generator of the initial values, on the CPU.
         """
         super().__init__()
         self.length = form.width
@@ -45,17 +45,17 @@ class PromptDelta(DeltaModule):
 
     @classmethod
     def folded(cls, form: Form) -> Form:
-        """See `DeltaModule`."""
+        """Return a plain prompt of the same length."""
         return Prompt(width=form.width) if isinstance(form, SizedForm) else form
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
-        """See `DeltaModule`."""
+        """Copy the rows."""
         if isinstance(source, PromptDelta):
             self.table.copy_(source.rows())
 
     def rows(self) -> Tensor:
-        """``(l, D)``, all that need be stored."""
+        """Return the rows ``(l, D)``, which are all that is stored."""
         if self.encoder is None:
             return self.table
         with torch.autocast(self.table.device.type, enabled=False):
@@ -73,7 +73,7 @@ class _MlpEncoder(nn.Module):
         self.outer = nn.Linear(hidden, width, dtype=torch.float64)
 
     def forward(self, table: Tensor) -> Tensor:
-        """``(l, D)`` to ``(l, D)``."""
+        """Map ``(l, D)`` to ``(l, D)``."""
         out: Tensor = self.outer(torch.relu(self.middle(torch.relu(self.inner(table)))))
         return out
 
@@ -88,7 +88,7 @@ class _LstmEncoder(nn.Module):
         self.outer = nn.Linear(2 * hidden, width, dtype=torch.float64)
 
     def forward(self, table: Tensor) -> Tensor:
-        """``(l, D)`` to ``(l, D)``."""
+        """Map ``(l, D)`` to ``(l, D)``."""
         # cuDNN's LSTM has no gradient outside training mode
         with torch.backends.cudnn.flags(enabled=False):
             hidden, _ = self.lstm(table.unsqueeze(0))  # (1, l, 2h)

@@ -12,17 +12,17 @@ from trial_runner.deltas.form_delta import FormDelta, FormPlace, Padding
 from trial_runner.deltas.prefix_stack import PrefixStack
 
 _DEVIATION = 0.02
-_TABLE = Padding(axis=-2, in_front=True, marks="is_real")
+_TABLE = Padding(axis=-2, in_front=True, mask_name="is_real")
 
 
 class SoftmaxMemoryDelta(FormDelta):
     """A softmax over a table of R keys and values, once or per head.
 
-    The table is drawn from N(0, 0.02^2), or one layer's of a `PrefixStack`.
+    The table is drawn from N(0, 0.02^2), or is one layer's of a `PrefixStack`.
 
     Attributes:
-        offset: Added to the keys and values that `table` returns; None for nothing. Not a part of the state.
-        is_real: Which rows are the table's own, ``(R,)``, while it is padded to those of others; None for all.
+        offset: Summand of the keys and values from `table`; None without one. Not part of the state.
+        is_real: Mask of the table's own rows, ``(R,)``, while it is padded to longer ones; None for all.
     """
 
     paddings: ClassVar = {"keys": _TABLE, "values": _TABLE}
@@ -30,7 +30,7 @@ class SoftmaxMemoryDelta(FormDelta):
     is_real: Tensor | None
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
-        """Draw the table, unless there is one."""
+        """Draw the table, unless it is shared."""
         super().__init__(edit, place, generator)
         self.offset: tuple[Tensor, Tensor] | None = None
         blocks, width = place.blocks, place.width
@@ -41,33 +41,33 @@ class SoftmaxMemoryDelta(FormDelta):
 
     @classmethod
     def shares(cls, form: Form) -> type[PrefixStack] | None:
-        """See `FormDelta`."""
+        """Return the class of the shared MLP, if there is one."""
         return None if form.reparameterization is None else PrefixStack
 
     @torch.no_grad()
     def take(self, source: nn.Module) -> None:
-        """See `DeltaModule`."""
+        """Copy the table that the shared MLP makes."""
         if isinstance(source, SoftmaxMemoryDelta) and source.shared is not None:
             keys, values = source.table()
             self.keys.copy_(keys)
             self.values.copy_(values)
 
     def table(self) -> tuple[Tensor, Tensor]:
-        """Keys ``(N, R, D_in)`` and values ``(N, R, D_out)``, for the convex gate."""
+        """Return keys ``(N, R, D_in)`` and values ``(N, R, D_out)``, for the convex gate."""
         keys, values = (self.keys, self.values) if self.shared is None else self.shared.table(self.layer)
         return (keys, values) if self.offset is None else (keys + self.offset[0], values + self.offset[1])
 
     def masked(self, logits: Tensor) -> Tensor:
-        """Logits of rows, ``(..., R)``, without those of rows that are not the table's own."""
+        """Mask logits ``(..., R)`` of padded rows with -inf."""
         is_real = (self if self.shared is None else self.shared).is_real
         return logits if is_real is None else logits.masked_fill(~is_real, -torch.inf)
 
     def forward(self, z: Tensor, weight: Tensor | None = None, scaling: float | None = None) -> Tensor:
-        """``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
+        """Map ``(B, T, D_in)`` or ``(B, T, H, D_in)`` to ``(B, T, [H,] D_out)``.
 
         Args:
-            z: What is read.
-            weight: Factor of each head's share where the heads are summed, ``(B, T, H, 1)``; None is 1.
+            z: Input.
+            weight: Factor of each head's summand if heads are summed, ``(B, T, H, 1)``; None is 1.
             scaling: Factor of the logits; None means 1/sqrt(D_in).
         """
         keys, values = self.table()

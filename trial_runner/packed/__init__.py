@@ -1,1 +1,1 @@
-"""What computes many trials in one pass: stacked deltas, one optimiser and one dropout for all slots of a lane."""
+"""Computation of many trials in one pass: stacked deltas, one optimizer and one dropout for all slots of a lane."""

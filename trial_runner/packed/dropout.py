@@ -1,9 +1,9 @@
-"""Dropout in a pack: what a slot drops depends on its key and on the place of an element, and on nothing else.
+"""Dropout in a pack: a slot's mask depends only on its key and on the position of an element.
 
-Whether an element is dropped is told by a hash of its slot's key, of the number of the dropout call within the pass and
-of the element's place. So a slot's masks are those of the same trial alone, however many slots there are and however
-far a batch is padded; there is no generator whose state they could share. All axes but the last are hashed on smaller
-tensors; only one round of mixing is as large as the tensor itself, and every word of it decides about two elements.
+A hash of the slot's key, of the number of the dropout call in the pass and of the element's position decides whether
+an element is dropped. So a slot's masks equal those of the same trial alone, for any number of slots and any padding
+of a batch; there is no shared generator state. All axes but the last are hashed on smaller tensors. Only one round of
+mixing is as large as the tensor itself, and every word of it decides two elements.
 Shapes: `K` slots, `B` examples of a slot, `T` tokens.
 """
 
@@ -28,22 +28,22 @@ _GOLDEN = 0x9E3779B1
 
 
 class SlotDropout:
-    """Drops elements of tensors whose first axis is K equal blocks of rows, one for each slot.
+    """Dropout for tensors whose first axis is K equal blocks of rows, one per slot.
 
-    It waits for nothing and draws nothing, so a CUDA graph of a pass drops by whatever the keys hold when it is run.
+    It does not synchronise and has no generator, so a CUDA graph of a pass uses the keys' values at replay.
 
     Args:
-        keys: Of each slot at this step, ``(K,)``; their low 32 bits count.
-        of_low_rank: Share that is dropped of what low-rank maps read.
-        examples_before: Examples of each slot's batch that are computed before these, apart.
+        keys: Key of each slot at this step, ``(K,)``; the low 32 bits are used.
+        of_low_rank: Dropped share of the inputs of low-rank maps.
+        examples_before: Examples of each slot's batch that are computed before these, in another pass.
 
     Attributes:
-        rows_before: Rows that stand before the tokens along the last axis but one of what is dropped, as those of
-            prompts do; 0 at the start of a pass. They count from their right end, so they may be padded on the left.
+        rows_before: Rows before the tokens along the last axis but one, as those of prompts; 0 at the start of a pass.
+            They are counted from their right end, so they may be padded on the left.
     """
 
     def __init__(self, keys: Tensor, *, of_low_rank: float = 0.0, examples_before: int = 0) -> None:
-        """Begin a pass."""
+        """Start a pass."""
         self._keys = keys
         self.examples_before = examples_before
         self._of_low_rank = of_low_rank
@@ -51,34 +51,34 @@ class SlotDropout:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the pass is: its calls so far, and `rows_before`."""
+        """Position in the pass: number of calls so far, and `rows_before`."""
         return self._calls, self.rows_before
 
     @property
     def slots(self) -> int:
-        """K."""
+        """Number of slots K."""
         return len(self._keys)
 
     def go_to(self, place: tuple[int, int]) -> None:
-        """Go on from a place of the pass."""
+        """Continue from a position of the pass."""
         self._calls, self.rows_before = place
 
     def start_pass(self) -> None:
-        """Count the calls from the first one again; the same keys then drop the same."""
+        """Reset the number of calls; the same keys then drop the same elements."""
         self.rows_before = 0
         self._calls = 0
         self._hashed: dict[tuple[tuple[int, ...], int, int, int | None], Tensor] = {}
         self._columns: dict[tuple[int, int, int], tuple[Tensor, Tensor]] = {}
 
     def drop(self, tensor: Tensor, p: float, columns_before: int = 0, prompt_columns: int = 0) -> Tensor:
-        """A tensor with each element 0 with probability p, and divided by 1 - p otherwise.
+        """Set each element to 0 with probability p, and divide the others by 1 - p.
 
         Args:
             tensor: ``(K B, ...)``; attention weights are ``(K B, H, T, S)``.
             p: Probability, rounded to a multiple of 2^-16.
-            columns_before: Columns of prefixes along the last axis, where they come first. They count from their right
-                end, so they may be padded on the left.
-            prompt_columns: Columns of prompts, between those of prefixes and those of tokens; the same holds for them.
+            columns_before: Leading columns of prefixes along the last axis. They are counted from their right end, so
+                they may be padded on the left.
+            prompt_columns: Columns of prompts between those of prefixes and tokens, counted in the same way.
 
         Raises:
             ValueError: If p is no probability, or the rows are no equal blocks.
@@ -88,16 +88,16 @@ class SlotDropout:
         self._calls += 1
         return self._dropped(tensor, p, (columns_before, prompt_columns), self._calls, None)
 
-    def read_by_low_rank(self, rows: Tensor, index: Tensor, number: int) -> Tensor:
-        """What low-rank maps of some slots see of what they read.
+    def drop_low_rank_input(self, rows: Tensor, index: Tensor, number: int) -> Tensor:
+        """Drop elements of the input of some slots' low-rank maps.
 
-        It is told by the number of their place and not by how many calls there were, so that neither what other slots
-        have nor the dropout of the backbone changes it.
+        The mask depends on the number of their position and not on the number of calls, so it is independent of other
+        slots and of the backbone's dropout.
 
         Args:
             rows: ``(G, B, T, D)`` or ``(G, B, T, H, D)``.
-            index: Their slots, ``(G,)``.
-            number: Of their place in the model.
+            index: Slots of the rows, ``(G,)``.
+            number: Number of their position in the model.
         """
         if not self._of_low_rank:
             return rows
@@ -118,7 +118,7 @@ class SlotDropout:
             rows = self._places_hashed(table.shape[:-1], index)
             rows = _mix(rows + _signed(call * _GOLDEN)).unsqueeze(-1)
             numbers = self._numbers(rows, table.shape, *columns).view(tensor.shape)
-            # a mask of truth values takes least memory, but a CPU multiplies by numbers far faster
+            # a boolean mask takes least memory, but a CPU multiplies floats far faster
             least = dropped - _SHARES // 2
             is_gpu = has_gpu_kernels(tensor)
             kept = numbers >= least if is_gpu else numbers.ge_(least).to(tensor.dtype)
@@ -126,7 +126,7 @@ class SlotDropout:
         return torch.where(kept, scaled, 0.0) if is_gpu else scaled * kept
 
     def _numbers(self, rows: Tensor, shape: torch.Size, columns_before: int, prompt_columns: int) -> Tensor:
-        """A uniform number of 16 bits for each element of a tensor of a shape; it may be strided."""
+        """Return a uniform 16-bit number for each element of a tensor of a shape; possibly strided."""
         own = shape[-1] - columns_before
         factors, terms = self._pairs_hashed(columns_before, own, prompt_columns)
         words = torch.addcmul(terms, rows, factors)  # (K B, ..., pairs of columns)
@@ -141,9 +141,9 @@ class SlotDropout:
         return torch.cat([halves[..., first : first + columns_before], after], dim=-1)
 
     def _places_hashed(self, shape: torch.Size, index: Tensor | None = None) -> Tensor:
-        """A number for each place along all axes but the last one, of all slots or of some."""
-        known = (tuple(shape), self.rows_before, self.examples_before, None if index is None else id(index))
-        if known not in self._hashed:
+        """Return a hash of each position along all axes but the last one, for all slots or some."""
+        key = (tuple(shape), self.rows_before, self.examples_before, None if index is None else id(index))
+        if key not in self._hashed:
             own = self._keys if index is None else self._keys.index_select(0, index)
             slots, device = len(own), own.device
             if shape[0] % slots:
@@ -153,13 +153,13 @@ class SlotDropout:
             for axis, size in enumerate(shape[1:], start=2):
                 first = axis * _AXIS - (self.rows_before if axis == len(shape) else 0)
                 hashed = _mix(hashed.unsqueeze(-1) ^ _mix(_counted(first, size, device)))
-            self._hashed[known] = hashed
-        return self._hashed[known]
+            self._hashed[key] = hashed
+        return self._hashed[key]
 
     def _pairs_hashed(self, columns_before: int, own: int, prompt_columns: int) -> tuple[Tensor, Tensor]:
-        """An odd factor and a term for every two columns."""
-        known = (columns_before, own, prompt_columns)
-        if known not in self._columns:
+        """Return an odd factor and a term for every two columns."""
+        key = (columns_before, own, prompt_columns)
+        if key not in self._columns:
             device = self._keys.device
             first = -prompt_columns // 2
             pairs = _counted(first, -((prompt_columns - own) // 2) - first, device)
@@ -167,26 +167,26 @@ class SlotDropout:
                 before = -(-columns_before // 2)
                 pairs = torch.cat([_counted(_PREFIX_END - before, before, device), pairs])
             hashed = _mix(pairs)
-            self._columns[known] = (hashed | 1, _mix(hashed + 1))
-        return self._columns[known]
+            self._columns[key] = (hashed | 1, _mix(hashed + 1))
+        return self._columns[key]
 
 
 _active: ContextVar[SlotDropout | None] = ContextVar("active_slot_dropout", default=None)
 
 
-def current() -> SlotDropout | None:
-    """What drops at the moment; None outside of `dropping`."""
+def active_dropout() -> SlotDropout | None:
+    """Return the active dropout; None outside of `dropping`."""
     return _active.get()
 
 
 @contextmanager
 def dropping(slot_dropout: SlotDropout, place: tuple[int, int] | None = None) -> Iterator[None]:
-    """Compute with every `torch.nn.functional.dropout`, called by `torch.nn.Dropout` or not, done by a pack's.
+    """Replace every `torch.nn.functional.dropout` inside the context by a pack's dropout, also in `torch.nn.Dropout`.
 
-    Other kinds of dropout (of whole channels, alpha, inside PyTorch's fused attention) are left as they are.
+    Other kinds of dropout (of whole channels, alpha, inside PyTorch's fused attention) stay as they are.
 
     Args:
-        place: Where a part of a pass began that is computed once more, as a backward pass does; None is a pass.
+        place: Start of a part of a pass that is recomputed, as in a backward pass; None for a whole pass.
     """
     if place is None:
         slot_dropout.start_pass()
@@ -201,8 +201,8 @@ def dropping(slot_dropout: SlotDropout, place: tuple[int, int] | None = None) ->
 
 
 @contextmanager
-def apart(slot_dropout: SlotDropout) -> Iterator[None]:
-    """Drop, within the block, of rows that are no tokens, before which nothing stands."""
+def at_zero_offset(slot_dropout: SlotDropout) -> Iterator[None]:
+    """Drop elements of rows that are not tokens inside the context; no rows or examples precede them."""
     before = slot_dropout.rows_before, slot_dropout.examples_before
     slot_dropout.rows_before = slot_dropout.examples_before = 0
     try:
@@ -212,7 +212,7 @@ def apart(slot_dropout: SlotDropout) -> Iterator[None]:
 
 
 class _Dropping(TorchFunctionMode):
-    """Sees every call of PyTorch's functions within a block."""
+    """Interceptor of PyTorch's function calls inside a context."""
 
     def __init__(self, slot_dropout: SlotDropout) -> None:
         super().__init__()
@@ -240,12 +240,12 @@ def _counted(first: int, count: int, device: torch.device) -> Tensor:
 
 
 def _signed(value: int) -> int:
-    """The low 32 bits of a number as a signed one."""
+    """Return the low 32 bits of a number as a signed integer."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _mix(words: Tensor) -> Tensor:
-    """The finaliser of MurmurHash3: every bit of a word changes half of all bits."""
+    """Apply the finaliser of MurmurHash3: every input bit changes half of the output bits on average."""
     words = words ^ ((words >> 16) & 0xFFFF)
     words = words * _FIRST_FACTOR
     words = words ^ ((words >> 13) & 0x7FFFF)

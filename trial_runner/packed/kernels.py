@@ -1,4 +1,4 @@
-"""Whose kernels compute: a GPU's on a GPU, and wherever one is planned for with tensors without memory."""
+"""Choice between CPU and GPU kernels; tensors on the meta device can stand for a GPU's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ _planned: ContextVar[bool] = ContextVar("planned_for_gpu", default=False)
 
 
 def has_gpu_kernels(tensor: Tensor) -> bool:
-    """Whether what a tensor is computed with is what a GPU would take."""
+    """Return whether a tensor's operations run GPU kernels, or are planned to."""
     return tensor.is_cuda or _planned.get()
 
 
 @contextmanager
 def as_on_gpu() -> Iterator[None]:
-    """Choose as a GPU would, within the block, whatever the tensors are on."""
+    """Choose GPU kernels inside the context, on any device."""
     before = _planned.set(True)
     try:
         yield

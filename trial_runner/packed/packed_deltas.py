@@ -1,6 +1,6 @@
-"""The deltas of several slots as one: what a pass over the rows of all of them applies at each sublayer.
+"""Deltas of several slots, applied together to the rows of a pass at each sublayer.
 
-Shapes: `K` slots of the pass, `G` of them in a group, `B` examples of a slot; the rows of a pass are the slots'
+Shapes: `K` slots of the pass, `G` of them in a group, `B` examples of a slot. The rows of a pass are the slots'
 examples, slot by slot.
 """
 
@@ -18,25 +18,25 @@ from search_space.dimensions import Port
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.errors import AttachError
-from trial_runner.packed.dropout import current
+from trial_runner.packed.dropout import active_dropout
 from trial_runner.packed.packed_prompt import PackedPrompt
 from trial_runner.packed.stacks import ModuleStack, Shared, by_slots, last_rows, shared_structure, structure
 
 
 class SlotRows:
-    """A tensor ``(K B, ...)`` of which groups take their slots' rows.
+    """Tensor ``(K B, ...)`` with access to the rows of some slots.
 
-    However many groups do, its gradient is put together once.
+    Its gradient is assembled once for any number of groups.
     """
 
     def __init__(self, tensor: Tensor, slots: int) -> None:
-        """Keep the tensor."""
+        """Store the tensor."""
         self.tensor = tensor
         self._slots = slots
         self._blocks: tuple[Tensor, ...] | None = None
 
     def take(self, places: Sequence[int]) -> Tensor:
-        """The rows of some slots, ``(G, B, ...)``."""
+        """Return the rows of some slots, ``(G, B, ...)``."""
         if len(places) == self._slots:
             return by_slots(self.tensor, self._slots)
         if self._blocks is None:
@@ -50,15 +50,15 @@ class Group:
     """Edits of equal structure of some slots at one sublayer.
 
     Args:
-        stack: Their modules.
-        slots: K.
-        shared: What the modules share with their like at other sublayers; None for nothing.
-        number: Of their place: the sublayer, the port, and which of a slot's edits of it they are.
+        stack: Modules of the edits.
+        slots: Number of slots K.
+        shared: Modules shared with other sublayers; None without.
+        number: Number of their position: the sublayer, the port, and the index among a slot's edits of it.
 
     Attributes:
-        edit: That of the first slot; the others differ in width and fixed scale alone.
-        gate: Class of the modules, which is that of their gate.
-        is_table: Whether their forms are tables of keys and values.
+        edit: Edit of the first slot; the others differ only in width and fixed scale.
+        gate: Class of the modules, given by their gate.
+        is_table: Whether the forms are tables of keys and values.
         index: `places` on the device.
     """
 
@@ -79,13 +79,13 @@ class Group:
 
     @property
     def layout(self) -> Hashable:
-        """See `PackedDeltas.layout`; of the group."""
+        """Layout of the group, as in `PackedDeltas.layout`."""
         rows = None if self._shared is None or self._shared.rows is None else tuple(self._shared.rows.tolist())
         lengths = tuple(self.lengths()) if self.gate.is_prefix else ()
         return structure(self._first), self.stack.layout, rows, lengths
 
     def spread(self, mine: Tensor) -> Tensor:
-        """``(G, B, ...)`` to ``(K B, ...)``, zero in the rows of other slots."""
+        """Return ``(G, B, ...)`` as ``(K B, ...)``, zero in the rows of other slots."""
         if len(self.places) == self.slots:
             return mine.flatten(0, 1)
         blocks = dict(zip(self.places, mine.unbind(0), strict=True))
@@ -93,32 +93,32 @@ class Group:
         return torch.cat([blocks.get(place, nothing) for place in range(self.slots)])
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """A method of all modules, see `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
+        """Call a method of all modules, see `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
 
         def of_module(module: nn.Module, *given: Any) -> Any:
             return getattr(module, method)(*given)
 
         return self.stack.call(of_module, *arguments, shared=self._shared)
 
-    def seen(self, z: Tensor | None) -> Tensor | None:
-        """What is seen of what is read: less of it where low-rank maps are trained with dropout."""
-        slot_dropout = current() if self._first.form.is_dropped else None
-        return z if slot_dropout is None or z is None else slot_dropout.read_by_low_rank(z, self.index, self._number)
+    def with_input_dropout(self, z: Tensor | None) -> Tensor | None:
+        """Return the input after the dropout of low-rank maps, if it is active."""
+        slot_dropout = active_dropout() if self._first.form.has_input_dropout else None
+        return z if slot_dropout is None or z is None else slot_dropout.drop_low_rank_input(z, self.index, self._number)
 
     def lengths(self) -> list[int]:
-        """Rows of each prefix."""
+        """Return the number of rows of each prefix."""
         return [module.table()[0].shape[-2] for module in self.stack.modules]  # type: ignore[operator]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prefix:
-    """What stands before the keys and values of an attention module, for each of K equal blocks of rows.
+    """Rows before the keys and values of an attention module, for each of K equal blocks of rows.
 
     Attributes:
         keys: ``(K, N_kv, R, d_h)``.
-        values: Of the same shape.
-        visible: Which rows a block has, ``(K, R)``; None for all.
-        share: What keys and values are multiplied with for each sample, ``(K B, 1, 1, 1)``; None for nothing.
+        values: ``(K, N_kv, R, d_h)``.
+        visible: Mask of each block's own rows, ``(K, R)``; None for all.
+        share: Factor of keys and values for each sample, ``(K B, 1, 1, 1)``; None without one.
     """
 
     keys: Tensor
@@ -129,17 +129,16 @@ class Prefix:
 
 @dataclass(slots=True)
 class PackedPlan:
-    """What the deltas of a pass do at one sublayer.
+    """Edits of a pass at one sublayer.
 
-    In a round is at most one edit of each slot, all of one port: they touch different rows.
+    A round has at most one edit of each slot, all of one port: they change different rows.
 
     Attributes:
-        slots: K.
+        slots: Number of slots K.
         parallel: Rounds of edits of a port that read another one.
         sequential: Rounds of edits of a port that read itself, or nothing, in order.
         reads: Ports whose tensors must be kept.
-        lse: Edits whose gates are of log-sum-exps of the attention logits; those whose rows stand before the keys
-            are in no round.
+        lse: Edits with log-sum-exp gates of the attention logits; prefixes are in no round.
     """
 
     slots: int
@@ -152,7 +151,7 @@ class PackedPlan:
 
     @property
     def layout(self) -> Hashable:
-        """See `PackedDeltas.layout`; of one sublayer."""
+        """Layout of one sublayer, as in `PackedDeltas.layout`."""
         sides = tuple(
             (port, tuple(tuple(group.layout for group in one) for one in rounds))
             for side in (self.parallel, self.sequential)
@@ -161,7 +160,7 @@ class PackedPlan:
         return len(self.parallel), sides, frozenset(self.reads), tuple(group.layout for group in self.lse)
 
     def prefix(self) -> Prefix | None:
-        """What stands before the keys of each slot; shorter prefixes, and none, are padded in front and masked."""
+        """Return the rows before the keys of each slot; shorter prefixes, and none, are padded in front and masked."""
         groups = [group for group in self.lse if group.gate.is_prefix]
         if not groups:
             return None
@@ -180,7 +179,7 @@ class PackedPlan:
 
 
 def _by_slot(groups: Sequence[Group], tables: Sequence[Tensor], rows: int, slots: int) -> Tensor:
-    """Tables of several groups as one, ``(K, N, R, d_h)``."""
+    """Join the tables of several groups, ``(K, N, R, d_h)``."""
     if len(groups) == 1 and len(groups[0].places) == slots:
         return tables[0]
     nothing = tables[0].new_zeros((*tables[0].shape[1:-2], rows, tables[0].shape[-1]))
@@ -193,17 +192,17 @@ def _by_slot(groups: Sequence[Group], tables: Sequence[Tensor], rows: int, slots
 
 
 class PackedDeltas:
-    """The deltas of `K` slots, grouped by structure at every port.
+    """Deltas of `K` slots, grouped by structure at every port.
 
     Args:
-        deltas: Of each slot; a change of the whole model only alone.
-        copies_all: Whether what is alone of its structure is copied as stacks are, and not used as it is.
+        deltas: Delta set of each slot; a change of the whole model must be the only one.
+        copies_all: Whether modules without equals are copied as stacks are, and not used directly.
 
     Attributes:
-        plans: What is done at each sublayer.
-        prompt: The rows before the embedded input; None without a prompt.
-        whole: The change of the model's weights; None without one.
-        stacks: All that is trained, but a change of the whole model.
+        plans: Edits at each sublayer.
+        prompt: Rows before the embedded input; None without a prompt.
+        whole: Change of the whole model's weights; None without one.
+        stacks: All trained modules except a change of the whole model.
     """
 
     def __init__(self, deltas: Sequence[DeltaSet], *, copies_all: bool = False) -> None:
@@ -214,7 +213,7 @@ class PackedDeltas:
         self.stacks: list[ModuleStack] = []
         self._slots = len(deltas)
         self._copies_all = copies_all
-        self._lent: dict[int, tuple[ModuleStack, int]] = {}
+        self._shared_stacks: dict[int, tuple[ModuleStack, int]] = {}
         self._stack_shared(deltas)
         prompts = [one.prompt for one in deltas]
         self.prompt = (
@@ -228,9 +227,9 @@ class PackedDeltas:
         }
 
     def _stack_shared(self, deltas: Sequence[DeltaSet]) -> None:
-        """Stack what the edits of several sublayers share, once; apart what has the learning rate of attention.
+        """Stack each module that edits of several sublayers share once, those at attention's learning rate separately.
 
-        No two modules of one slot come together, so that what is alone is used as it is.
+        Modules of one slot are never stacked together, so that a single one is used directly.
         """
         alike: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
         for place, one in enumerate(deltas):
@@ -241,7 +240,7 @@ class PackedDeltas:
         for members in alike.values():
             places, modules = zip(*members.values(), strict=True)
             stack = self._stack(modules, places)
-            self._lent |= {id(module): (stack, row) for row, module in enumerate(modules)}
+            self._shared_stacks |= {id(module): (stack, row) for row, module in enumerate(modules)}
 
     def _stack(self, modules: Sequence[nn.Module], places: Sequence[int]) -> ModuleStack:
         stack = ModuleStack(modules, places, copies_one=self._copies_all)
@@ -250,16 +249,19 @@ class PackedDeltas:
 
     @property
     def layout(self) -> Hashable:
-        """Equal for deltas that launch the same on tensors of the same shapes; None where one is used as it is."""
+        """Key that is equal for deltas with the same kernel launches on tensors of equal shapes.
+
+        None if a module is used directly.
+        """
         stacks = tuple(stack.layout for stack in self.stacks)
         if None in stacks or self.whole is not None:
             return None
         plans = tuple((sublayer, plan.layout) for sublayer, plan in self.plans.items())
-        lent = tuple(shared_structure(stack.modules[0]) for stack, _ in self._lent.values())  # type: ignore[arg-type]
-        return stacks, plans, lent, None if self.prompt is None else self.prompt.lengths
+        shared_stack = tuple(shared_structure(stack.modules[0]) for stack, _ in self._shared_stacks.values())  # type: ignore[arg-type]
+        return stacks, plans, shared_stack, None if self.prompt is None else self.prompt.lengths
 
     def _plan(self, sublayer: Sublayer, slots: Sequence[Sequence[PortDelta]]) -> PackedPlan:
-        """Of the edits of each slot; the order of each slot's is kept."""
+        """Group the edits of all slots at a sublayer; the order within each slot is kept."""
         packed = PackedPlan(slots=self._slots)
         packed.reads.update(port for some in slots for one in some for port in one.reads)
         packed.lse.extend(self._grouped([[one for one in some if one.is_prefix] for some in slots]))
@@ -279,26 +281,26 @@ class PackedDeltas:
         return packed
 
     def _grouped(self, lists: Sequence[Sequence[PortDelta]], number: int = 0) -> list[Group]:
-        """One group for each structure among at most one edit of each slot."""
+        """Return one group per structure among at most one edit of each slot."""
         alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
             for delta in some:
                 shared = delta.form.shared
-                lent = None if shared is None else id(self._lent[id(shared)][0])
-                alike.setdefault((structure(delta), lent), []).append((place, delta))
+                shared_stack = None if shared is None else id(self._shared_stacks[id(shared)][0])
+                alike.setdefault((structure(delta), shared_stack), []).append((place, delta))
         groups = []
         for members in alike.values():
             places, modules = zip(*members, strict=True)
             stack = self._stack(modules, places)
-            groups.append(Group(stack, self._slots, self._lending(modules), number=number))
+            groups.append(Group(stack, self._slots, self._shared_rows(modules), number=number))
         return groups
 
-    def _lending(self, modules: Sequence[PortDelta]) -> Shared | None:
+    def _shared_rows(self, modules: Sequence[PortDelta]) -> Shared | None:
         shared = [module.form.shared for module in modules]
-        if shared[0] is None or self._lent[id(shared[0])][0].is_single:
+        if shared[0] is None or self._shared_stacks[id(shared[0])][0].is_single:
             return None
-        stack = self._lent[id(shared[0])][0]
-        rows = [self._lent[id(one)][1] for one in shared]
+        stack = self._shared_stacks[id(shared[0])][0]
+        rows = [self._shared_stacks[id(one)][1] for one in shared]
         index = None
         if rows != list(range(len(stack.modules))):
             device = next(iter(stack.tensors.values())).device
@@ -307,13 +309,13 @@ class PackedDeltas:
 
 
 def _shared_modules(deltas: DeltaSet) -> Iterator[tuple[Hashable, nn.Module]]:
-    """Each module that edits of several sublayers share, with what it must have in common with its like."""
+    """Yield each module that edits of several sublayers share, with a key equal for modules stacked together."""
     at_attention = {id(module) for module in deltas.attention.modules()}
-    seen = set[int]()
+    visited = set[int]()
     for sublayer, some in deltas.sublayers.items():
         for delta in sorted(some, key=lambda one: (one.edit.gate.logits is None, one.is_sequential)):
             shared = delta.form.shared
-            if shared is not None and id(shared) not in seen:
-                seen.add(id(shared))
+            if shared is not None and id(shared) not in visited:
+                visited.add(id(shared))
                 where = sublayer.site if shared.is_of_one_site else id(shared) in at_attention
                 yield (where, shared_structure(shared)), shared

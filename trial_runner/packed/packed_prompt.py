@@ -1,4 +1,4 @@
-"""The prompts of several slots before the input of one pass: shorter ones stand behind rows that nobody sees.
+"""Prompts of several slots before the input of one pass; shorter ones are padded in front with masked rows.
 
 Shapes: `K` slots of the pass, `L` rows of the longest prompt.
 """
@@ -13,22 +13,22 @@ from trial_runner.packed.stacks import ModuleStack, last_rows
 
 
 class PackedPrompt:
-    """Prompts, side by side.
+    """Prompts of all slots.
 
     Args:
-        prompts: Of each slot; None for a slot without one.
-        copies_all: Whether to copy a plain table that is alone, too.
+        prompts: Prompt of each slot; None for a slot without one.
+        copies_all: Whether to copy a single plain table, too.
 
     Attributes:
-        lengths: Rows of each slot's prompt.
-        length: L.
-        stacks: What is trained.
-        shifts: By how much each slot's positions begin behind the first row, ``(K,)``.
-        visible: Which rows are a prompt's, ``(K, L)``.
+        lengths: Number of rows of each slot's prompt.
+        length: Number of rows L of the longest prompt.
+        stacks: Trained modules.
+        shifts: Offset of each slot's first position from the first row, ``(K,)``.
+        visible: Mask of the prompts' rows, ``(K, L)``.
     """
 
     def __init__(self, prompts: Sequence[PromptDelta | None], *, copies_all: bool = False) -> None:
-        """Stack plain tables; a prompt from an encoder is computed by itself."""
+        """Stack plain tables; prompts from encoders are computed separately."""
         self.lengths = tuple(0 if prompt is None else prompt.length for prompt in prompts)
         self.length = max(self.lengths)
         plain = [(place, one) for place, one in enumerate(prompts) if one is not None and one.encoder is None]
@@ -42,7 +42,7 @@ class PackedPrompt:
         self.visible = last_rows(self.lengths, self.length, device)
 
     def rows(self) -> Tensor:
-        """``(K, L, D)``; the last rows are the prompt's."""
+        """Return ``(K, L, D)``; each prompt's rows come last."""
         found: dict[int, Tensor] = {}
         for stack in self.stacks:
             rows = stack.call(PromptDelta.rows)  # (G, l, D)
@@ -54,5 +54,5 @@ class PackedPrompt:
 
     @property
     def is_even(self) -> bool:
-        """Whether all prompts are of one length."""
+        """Whether all prompts have one length."""
         return min(self.lengths) == self.length

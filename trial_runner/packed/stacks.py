@@ -21,32 +21,32 @@ from trial_runner.deltas.port_delta import PortDelta
 
 
 def by_slots(rows: Tensor, slots: int) -> Tensor:
-    """``(K B, ...)`` as ``(K, B, ...)``."""
+    """Reshape ``(K B, ...)`` to ``(K, B, ...)``."""
     return rows.reshape(slots, rows.shape[0] // slots, *rows.shape[1:])
 
 
 def for_examples(blocks: Tensor, rows: int) -> Tensor:
-    """``(K, ...)`` as ``(K B, ...)``, each block for an equal share of the rows."""
+    """Repeat ``(K, ...)`` to ``(K B, ...)``, each block for an equal share of the rows."""
     return blocks.unsqueeze(1).expand(-1, rows // blocks.shape[0], *blocks.shape[1:]).flatten(0, 1)
 
 
 class ModuleStack:
-    """Several modules of one class, each with numbers of its own, computed as one.
+    """Several modules of one class, each with its own parameters, computed in one call.
 
-    A single module is called as it is and keeps its parameters. Of several, the parameters are copied into one tensor
-    each, ``(G, ...)``, zero where a module is narrower than the widest; `write_back` copies them back.
+    A single module is called directly and keeps its parameters. Parameters of several are copied into one tensor each,
+    ``(G, ...)``, padded with zeros to the widest; `write_back` copies them back.
 
     Args:
-        modules: Of one class and structure; only widths may differ, as their ``paddings`` say where they have any.
-        places: Slot of each among those of the pass.
+        modules: Modules of one class and structure; only the axes in their ``paddings`` may differ.
+        places: Slot of each module in the pass.
         copies_one: Whether to copy a single module, too.
 
     Attributes:
-        is_single: Whether it holds one module, as it is.
+        is_single: Whether the stack is one module, used directly.
     """
 
     def __init__(self, modules: Sequence[nn.Module], places: Sequence[int], *, copies_one: bool = False) -> None:
-        """Stack."""
+        """Stack the parameters and buffers."""
         self.is_single = len(modules) == 1 and not copies_one
         self.modules = tuple(modules)
         self.places = tuple(places)
@@ -68,13 +68,13 @@ class ModuleStack:
 
     @property
     def layout(self) -> Hashable:
-        """Equal for stacks of the same places and shapes; None of one that holds a module as it is."""
+        """Key that is equal for stacks of the same places and shapes; None for a single module used directly."""
         shapes = tuple((name, tensor.shape, tensor.dtype) for name, tensor in self.tensors.items())
         return None if self.is_single else (self.places, shapes)
 
     @torch.no_grad()
     def take(self, other: "ModuleStack") -> None:
-        """Hold the modules of a stack of the same layout, their numbers in the memory of those that were held."""
+        """Replace the modules by those of a stack with the same layout; values are copied into the existing memory."""
         self.modules, self._own = other.modules, other._own
         for name, tensor in self.tensors.items():
             tensor.copy_(other.tensors[name])
@@ -85,15 +85,15 @@ class ModuleStack:
         return {**self.parameters, **self._constants}
 
     def call(self, function: Callable[..., Any], *arguments: Any, shared: "Shared | None" = None) -> Any:
-        """A function of each module and its arguments.
+        """Call a function with each module and its arguments.
 
         Args:
-            function: Takes a module and the arguments without the leading axis.
-            arguments: Tensors ``(G, ...)``; anything else is the same for all.
-            shared: What the forms of the modules, which are edits, refer to without owning it.
+            function: Function of a module and the arguments without the leading axis.
+            arguments: Tensors ``(G, ...)``; anything else is passed unchanged to all.
+            shared: Modules that the forms of the stacked edits refer to.
 
         Returns:
-            What it returns, every tensor with a leading axis ``G``.
+            Results of the function, every tensor with a leading axis ``G``.
         """
         if self.is_single and shared is None:
             inputs = [argument.squeeze(0) if isinstance(argument, Tensor) else argument for argument in arguments]
@@ -102,7 +102,7 @@ class ModuleStack:
         owned = self.tensors
         if self.is_single:
             owned = {name: tensor.unsqueeze(0) for name, tensor in owned.items()}
-        lent = {} if shared is None else shared.tensors()
+        shared_tensors = {} if shared is None else shared.tensors()
         axes = tuple(0 if isinstance(argument, Tensor) else None for argument in arguments)
 
         def one(tensors: tuple[dict[str, Tensor], dict[str, Tensor]], *inputs: Any) -> Any:
@@ -112,10 +112,10 @@ class ModuleStack:
                 with _holding(template.form.shared, tensors[1]):
                     return function(template, *inputs)
 
-        return vmap(one, in_dims=(0, *axes))((owned, lent), *arguments)
+        return vmap(one, in_dims=(0, *axes))((owned, shared_tensors), *arguments)
 
     def parts(self, index: int) -> Iterator[tuple[nn.Parameter, nn.Parameter, Callable[[Tensor], Tensor]]]:
-        """For each parameter of a module: its own, the stack, and how to take its part of a tensor of the stack."""
+        """Yield each parameter of a module, its stacked parameter, and a function that takes the module's part."""
         for name, own in self._own[index].items():
             stack = self.parameters[name]
             padding, place = self._paddings.get(name), None if self.is_single else index
@@ -123,7 +123,7 @@ class ModuleStack:
 
     @torch.no_grad()
     def write_back(self, index: int) -> None:
-        """Copy a module's numbers out of the stack."""
+        """Copy a module's parameters out of the stack."""
         if not self.is_single:
             for own, stack, part in self.parts(index):
                 own.copy_(part(stack))
@@ -131,18 +131,18 @@ class ModuleStack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Which of the modules of another stack the form of each module of a stack refers to.
+    """References from each module of a stack to a module of another stack.
 
     Attributes:
-        stack: Of the shared modules.
-        rows: Index in it for each module, ``(G,)``; None where the two agree.
+        stack: Stack of the shared modules.
+        rows: Index in it for each module, ``(G,)``; None if both have the same order.
     """
 
     stack: ModuleStack
     rows: Tensor | None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Parameters and buffers of the shared modules, ``(G, ...)``."""
+        """Return parameters and buffers of the shared modules, ``(G, ...)``."""
         held = self.stack.tensors
         if self.rows is None:
             return held
@@ -150,7 +150,7 @@ class Shared:
 
 
 def _part(stacked: Tensor, *, shape: torch.Size, index: int | None, padding: Padding | None) -> Tensor:
-    """A module's part of a stacked and padded tensor, as a view."""
+    """Return a view of a module's part of a stacked and padded tensor."""
     part = stacked if index is None else stacked[index]
     if padding is None:
         return part
@@ -160,7 +160,7 @@ def _part(stacked: Tensor, *, shape: torch.Size, index: int | None, padding: Pad
 
 @contextmanager
 def _holding(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a module compute with other numbers within the block."""
+    """Replace a module's parameters and buffers inside the context."""
     replaced: list[tuple[dict[str, Any], str, Any]] = []
     for path, tensor in tensors.items():
         where, _, name = path.rpartition(".")
@@ -176,20 +176,20 @@ def _holding(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]
 
 
 def _real_rows(own: Sequence[Mapping[str, Tensor]], paddings: Mapping[str, Padding]) -> dict[str, Tensor]:
-    """Buffers that say which rows of padded tables are real; none where all tables are of one length."""
+    """Return the masks of real rows of padded tables, by buffer name; none if all tables have one length."""
     found: dict[str, Tensor] = {}
     for name, padding in paddings.items():
-        if padding.marks is None or name not in own[0]:
+        if padding.mask_name is None or name not in own[0]:
             continue
         lengths = [one[name].shape[padding.axis] for one in own]
         if len(set(lengths)) > 1:
             path, dot, _ = name.rpartition(".")
-            found[f"{path}{dot}{padding.marks}"] = last_rows(lengths, max(lengths), own[0][name].device)
+            found[f"{path}{dot}{padding.mask_name}"] = last_rows(lengths, max(lengths), own[0][name].device)
     return found
 
 
 def last_rows(lengths: Sequence[int], rows: int, device: torch.device) -> Tensor:
-    """Which of so many rows are real where the padding stands in front, ``(G, R)``."""
+    """Return the mask of real rows among some rows padded in front, ``(G, R)``."""
     begins = rows - torch.tensor(lengths, device=device)
     return torch.arange(rows, device=device) >= begins.unsqueeze(1)
 
@@ -208,19 +208,22 @@ def _padded(part: Tensor, padding: Padding, width: int) -> Tensor:
 
 
 def structure(delta: PortDelta) -> Hashable:
-    """Equal for edits of one sublayer that can be computed together; widths and fixed scales may differ."""
+    """Return a key equal for edits of one sublayer that can be computed together.
+
+    Widths and fixed scales may differ.
+    """
     shared = delta.form.shared
     of_shared = None if shared is None else shared_structure(shared)
     return edit_structure(delta.edit), _shapes(delta, delta.named_parameters()), of_shared, delta.form.layer
 
 
 def shared_structure(shared: SharedDelta) -> Hashable:
-    """Equal for modules that sublayers share and that can be computed together."""
+    """Return a key that is equal for shared modules that can be computed together."""
     return type(shared), _shapes(shared, shared.named_parameters()), _shapes(shared, shared.named_buffers())
 
 
 def _shapes(module: PortDelta | SharedDelta, tensors: Iterable[tuple[str, Tensor]]) -> Hashable:
-    """Shapes of a module's tensors without the axes that may be padded."""
+    """Return the shapes of a module's tensors without the axes that may be padded."""
     widened = module.paddings
     shapes: list[tuple[str, tuple[int, ...]]] = []
     for name, tensor in tensors:

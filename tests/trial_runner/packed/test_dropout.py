@@ -14,7 +14,7 @@ from support.tiny_backbones import rig_of
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trial_runner.packed.dropout import SlotDropout, current, dropping
+from trial_runner.packed.dropout import SlotDropout, active_dropout, dropping
 from trial_runner.port_discovery.rig import Inputs, Rig
 from trial_runner.seeds import derived_seed
 
@@ -263,16 +263,16 @@ class TestContext:
 
     def test_what_drops_is_known_within_the_block_alone(self):
         outer, inner = dropout(FIRST), dropout(SECOND)
-        assert current() is None
+        assert active_dropout() is None
         with dropping(outer):
             with dropping(inner):
-                assert current() is inner
-            assert current() is outer
+                assert active_dropout() is inner
+            assert active_dropout() is outer
             with pytest.raises(ValueError, match="must be between 0 and 1"), dropping(inner):
                 inner.drop(torch.ones(4), 2)
-            assert current() is outer
+            assert active_dropout() is outer
             assert torch.equal(functional.dropout(torch.ones(4, 7, 16), P) > 0, kept((FIRST,), 4, 7, 16))
-        assert current() is None
+        assert active_dropout() is None
 
     def test_keys_are_read_at_every_pass(self):
         keys = torch.tensor([FIRST])

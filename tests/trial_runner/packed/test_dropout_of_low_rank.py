@@ -43,7 +43,7 @@ def groups(tiny_backbone: Callable[..., Path]) -> tuple[list[DeltaSet], list[Gro
 def mask_of(group: Group, shape: tuple[int, ...]) -> torch.Tensor:
     """What is seen of ones: 0, or 1 / (1 - p)."""
     with dropping(SlotDropout(torch.tensor(KEYS), of_low_rank=P)):
-        seen = group.seen(torch.ones(shape, dtype=torch.float64))
+        seen = group.with_input_dropout(torch.ones(shape, dtype=torch.float64))
     assert seen is not None
     return seen
 
@@ -53,7 +53,7 @@ def test_low_rank_dropout_gradients_equal_the_formula(groups):
     draw = torch.Generator().manual_seed(0)
     z, h, up = (torch.randn(2, 3, 5, 16, generator=draw, dtype=torch.float64) for _ in range(3))
     with dropping(SlotDropout(torch.tensor(KEYS), of_low_rank=P)):
-        composed = group.call("compose", h, group.seen(z), None, None)
+        composed = group.call("compose", h, group.with_input_dropout(z), None, None)
     composed.backward(up)  # type: ignore[no-untyped-call]
     seen = z * mask_of(group, z.shape)
     stacked = group.stack.parameters
@@ -66,7 +66,7 @@ def test_low_rank_dropout_gradients_equal_the_formula(groups):
             found = stacked[f"form.{name}"].grad
             assert found is not None
             torch.testing.assert_close(found[slot], SCALE * gradient, rtol=1e-12, atol=1e-12)
-    assert group.seen(z) is z, "all of it is seen outside of training"
+    assert group.with_input_dropout(z) is z, "all of it is seen outside of training"
 
 
 def test_the_share_is_kept_and_places_slots_and_steps_see_others(groups):
@@ -93,6 +93,6 @@ def test_dropout_of_a_slot_is_independent_of_the_pack(groups):
     slot_dropout = SlotDropout(torch.tensor(KEYS[2:]), of_low_rank=P)
     with dropping(slot_dropout):
         torch.nn.functional.dropout(torch.ones(4, 3), 0.5)
-        mine = group.seen(torch.ones((1, 3, 9, 16), dtype=torch.float64))
+        mine = group.with_input_dropout(torch.ones((1, 3, 9, 16), dtype=torch.float64))
     assert mine is not None
     assert torch.equal(mine[0, :, :5], mask_of(found[0], (2, 3, 5, 16))[PLACES.index(2)])

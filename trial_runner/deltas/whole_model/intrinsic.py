@@ -10,10 +10,10 @@ from trial_runner.deltas.whole_model.whole_delta import FrozenWeights, WholeMode
 
 
 def walsh_hadamard(x: Tensor) -> Tensor:
-    """``H x`` with the unnormalised Walsh-Hadamard matrix in Sylvester's order.
+    """Compute ``H x`` with the unnormalised Walsh-Hadamard matrix in Sylvester's order.
 
     Args:
-        x: A vector whose length is a power of two. H is symmetric, so the transform is its own gradient.
+        x: Vector whose length is a power of two. H is symmetric, so the transform is its own gradient.
     """
     half = 1
     while half < x.numel():
@@ -24,34 +24,34 @@ def walsh_hadamard(x: Tensor) -> Tensor:
 
 
 class Fastfood:
-    """``H G Pi H B z / (sqrt(LL sum(G^2)) sqrt(D / LL))``, the first D entries, with LL the power of two from D on.
+    """``H G Pi H B z / (sqrt(LL sum(G^2)) sqrt(D / LL))``, the first D entries; LL is the least power of two from D on.
 
-    B are random signs, Pi is a permutation and G is normal; z is padded with zeros to LL, or cropped where LL is less
-    than its length (Aghajanyan et al. 2021, released code).
+    B are random signs, Pi is a permutation and G is normal. z is padded with zeros to LL, or cropped if it is longer
+    (Aghajanyan et al. 2021, released code).
 
-    They are drawn at the first use and anew for every device and precision, so they are not part of a state.
+    They are drawn at the first use and again for every device and precision, so they are not part of a state.
 
     Args:
-        size: Entries D of what is computed.
-        seed: Of the three.
+        size: Number of output entries D.
+        seed: Seed of B, Pi and G.
     """
 
     def __init__(self, size: int, seed: int) -> None:
-        """Draw nothing yet."""
+        """Store the sizes; nothing is drawn yet."""
         self._size = size
         self._seed = seed
         self._length = 1 << (size - 1).bit_length()
         self._drawn: tuple[Tensor, Tensor, Tensor] | None = None
 
     def __call__(self, z: Tensor) -> Tensor:
-        """``(D_z,)`` to ``(D,)``."""
+        """Map ``(D_z,)`` to ``(D,)``."""
         signs, order, normal = self._parts(z)
         padded = torch.nn.functional.pad(z, (0, self._length - z.numel()))  # a negative pad crops
         mixed = walsh_hadamard(signs * padded).index_select(0, order)
         return walsh_hadamard(normal * mixed)[: self._size]
 
     def _parts(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """B as int8, Pi as int32, and G over the divisor; in the place and precision of z."""
+        """Return B as int8, Pi as int32, and G over the divisor, on z's device and in its precision."""
         if self._drawn is None or (self._drawn[2].device, self._drawn[2].dtype) != (z.device, z.dtype):
             generator = torch.Generator().manual_seed(self._seed)
             signs = torch.randint(2, (self._length,), generator=generator, dtype=torch.int8) * 2 - 1
@@ -72,7 +72,7 @@ class IntrinsicDelta(WholeModelDelta):
     own_names = ("seeds",)
 
     def __init__(self, form: Intrinsic, frozen: FrozenWeights, generator: torch.Generator) -> None:
-        """Draw a seed per tensor; the transforms themselves are drawn when they are first used."""
+        """Draw a seed per tensor; the transforms are drawn at their first use."""
         super().__init__(form, frozen, generator)
         number = len(frozen.sizes)
         self._draw(torch.randint(2**63 - 1, (number,), generator=generator))
@@ -80,26 +80,26 @@ class IntrinsicDelta(WholeModelDelta):
         self.factors = nn.Parameter(torch.ones(number, dtype=torch.float64)) if form.per_tensor else None
 
     def take(self, source: nn.Module) -> None:
-        """See `DeltaModule`."""
+        """Copy the seeds."""
         if isinstance(source, IntrinsicDelta):
             self._draw(source._seeds)
 
     def own_tensors(self) -> dict[str, Tensor]:
-        """See `WholeModelDelta`."""
+        """Return the seeds."""
         return {"seeds": self._seeds.clone()}
 
     def take_own(self, tensors: Mapping[str, Tensor]) -> None:
-        """See `WholeModelDelta`."""
+        """Set the seeds."""
         self._draw(tensors["seeds"])
 
     def _draw(self, seeds: Tensor) -> None:
-        """Project by these seeds, ``(number of tensors,)``: with z and the factors, all that need be stored."""
+        """Set the seeds ``(number of tensors,)``, which are stored with z and the factors."""
         self._seeds = seeds.detach().cpu().clone()
         sizes = self._frozen.sizes
         self._projections = [Fastfood(size, seed) for size, seed in zip(sizes, seeds.tolist(), strict=True)]
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights of the moment by name, differentiable in z and the factors."""
+        """Compute the current weights by name, differentiable in z and the factors."""
         factors = [None] * len(self._projections) if self.factors is None else self.factors.unbind()
         changed = {}
         for (name, tensor), projection, factor in zip(

@@ -1,4 +1,4 @@
-"""Diff pruning: ``theta_0 + z w`` with gates z that learn which weights are changed (Guo et al. 2021)."""
+"""Diff pruning: ``theta_0 + z w`` with trained gates z that select the changed weights (Guo et al. 2021)."""
 
 from collections.abc import Mapping
 
@@ -18,11 +18,11 @@ _NOISE_EDGE = 1e-4
 
 
 def hard_concrete(alpha: Tensor, noise: Tensor | None) -> Tensor:
-    """Gates in [0, 1] that can be exactly 0 or 1 (Louizos et al. 2018).
+    """Compute gates in [0, 1] that can be exactly 0 or 1 (Louizos et al. 2018).
 
     Args:
-        alpha: Log-odds of being open.
-        noise: Uniform draws of the same shape; None for the gate without randomness.
+        alpha: Log-odds of an open gate.
+        noise: Uniform draws of the same shape; None for the deterministic gate.
     """
     logits = alpha if noise is None else alpha + torch.logit(noise.to(alpha.dtype), eps=_NOISE_EDGE)
     return (torch.sigmoid(logits) * (_HIGH - _LOW) + _LOW).clamp(0, 1)
@@ -31,16 +31,16 @@ def hard_concrete(alpha: Tensor, noise: Tensor | None) -> Tensor:
 class SparseDelta(WholeModelDelta):
     """A sparse change of a model's weights, in two stages.
 
-    First every weight has a change w, a gate of its own and one that it shares with its tensor; the gates are random
-    in training steps. When half of the steps (rounded up) are done, the ``width`` largest ``|z w|`` of the model are
-    kept, become the new w there, and go on training without gates.
+    First every weight has a change w, its own gate and a gate of its tensor; gates are random in training steps.
+    After half of the steps (rounded up) the ``width`` largest ``|z w|`` of the model become the new w and train without
+    gates.
     """
 
     stores_parameters = False
     own_names = ("places", "changes")
 
     def __init__(self, form: Sparse, frozen: FrozenWeights, generator: torch.Generator) -> None:
-        """Start with changes of zero and gates that are open."""
+        """Initialise changes with zeros and gates as open."""
         super().__init__(form, frozen, generator)
         self._width = form.width
         self._noise_seed: int | None = None
@@ -54,18 +54,18 @@ class SparseDelta(WholeModelDelta):
 
     @property
     def gates(self) -> list[nn.Parameter]:
-        """The parameters whose learning rate is `GATE_RATE_FACTOR` times that of the changes."""
+        """Parameters whose learning rate is `GATE_RATE_FACTOR` times that of the changes."""
         return [self.alpha, self.tensor_alpha]
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights of the moment by name, differentiable in changes and gates."""
+        """Compute the current weights by name, differentiable in changes and gates."""
         return self._frozen.plus(self._gated_change())
 
     def penalty(self) -> Tensor:
-        """What is added to the loss: 1.25e-7 times the expected number of changed weights; 0 in the second stage.
+        """Return the term added to the loss: 1.25e-7 times the expected number of changed weights.
 
-        A weight is changed if its own gate and its tensor's are open, so their probabilities are multiplied: of a gate
-        ``sigmoid(alpha - log(-low / high))``, where the logarithm is 0.
+        It is 0 in the second stage. A weight is changed if its own gate and its tensor's are open, so their
+        probabilities are multiplied. That of a gate is ``sigmoid(alpha - log(-low / high))``, whose logarithm is 0.
         """
         if self.is_fixed:
             return self.change.new_zeros(())
@@ -74,14 +74,14 @@ class SparseDelta(WholeModelDelta):
         return _PENALTY * (own * torch.sigmoid(self.tensor_alpha).to(own.dtype)).sum()
 
     def before_step(self, seed: int) -> None:
-        """Take up the randomness of a training step; it is in force in training mode only."""
+        """Set the seed of a training step's noise; used in training mode only."""
         self._noise_seed = seed
 
     def after_step(self, done: int, steps: int) -> bool:
-        """Fix the mask if its time has come.
+        """Fix the mask after half of the steps.
 
         Returns:
-            Whether the second stage begins now, in which optimisers start anew.
+            Whether the second stage begins, for which optimizers are reset.
         """
         if self.is_fixed or done < (steps + 1) // 2:
             return False
@@ -94,19 +94,19 @@ class SparseDelta(WholeModelDelta):
         return True
 
     def kept(self) -> tuple[Tensor, Tensor]:
-        """All that need be stored: places ``(width,)`` in the vector of all weights, and their changes.
+        """Return the stored positions ``(width,)`` in the vector of all weights, and their changes.
 
-        Before the second stage nothing is chosen yet, and all D places are returned.
+        Before the second stage all D positions are returned.
         """
         places = self.mask.nonzero().flatten()
         return places, self._gated_change().detach()[places]
 
     def own_tensors(self) -> dict[str, Tensor]:
-        """See `WholeModelDelta`."""
+        """Return the positions and changes."""
         return dict(zip(self.own_names, self.kept(), strict=True))
 
     def take_own(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put kept changes in their places, where the second stage leaves them."""
+        """Restore stored changes at their positions, as in the second stage."""
         places = tensors["places"].to(self.change.device)
         self.change.zero_()
         self.change[places] = tensors["changes"].to(self.change.device, self.change.dtype)
@@ -114,7 +114,7 @@ class SparseDelta(WholeModelDelta):
         self.is_fixed.fill_(True)
 
     def _gated_change(self) -> Tensor:
-        """``(D,)``."""
+        """Return the gated change ``(D,)``."""
         if self.is_fixed:
             return self.change * self.mask
         element_noise, tensor_noise = self._noise()

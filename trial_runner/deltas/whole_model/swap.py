@@ -1,4 +1,4 @@
-"""Other weights in place of a model's parameters, for a while."""
+"""Temporary replacement of a model's parameters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,16 +7,16 @@ from torch import Tensor, nn
 
 from trial_runner.errors import AttachError
 
-Place = tuple[nn.Module, str]
-"""Of a parameter: the module that has it, and its name there."""
+ParameterLocation = tuple[nn.Module, str]
+"""Location of a parameter: its module, and its name there."""
 
 
 @contextmanager
 def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Let a model compute with other weights within the block; then every parameter is back, the same object.
+    """Replace weights of a model inside the context; afterwards every parameter is the same object as before.
 
     Args:
-        model: The model. A tied parameter is replaced wherever it is, whichever of its names is given.
+        model: Model. A tied parameter is replaced at all its places, under any of its names.
         weights: Tensors by the names of the parameters that they replace; others stay.
 
     Raises:
@@ -45,8 +45,8 @@ def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
             module._parameters[name] = parameter
 
 
-def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:
-    """Parameters outside a base model that are some of its own, such as a head's, each with its place inside."""
+def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[ParameterLocation, ParameterLocation]]:
+    """Return parameters outside a base model that are tied to its own, each with its location inside."""
     inside = {
         id(parameter): (module, name)
         for module in base.modules()
@@ -64,8 +64,8 @@ def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[Place, Place]]:
 
 
 @contextmanager
-def tied(ties: Sequence[tuple[Place, Place]]) -> Iterator[None]:
-    """Let tied parameters be, within the block, what those of the base model are now: `swapped` may replace these."""
+def tied(ties: Sequence[tuple[ParameterLocation, ParameterLocation]]) -> Iterator[None]:
+    """Set tied parameters to the base model's current ones inside the context, also after `swapped` replaced these."""
     before = [(module, name, module._parameters[name]) for (module, name), _ in ties]
     for (module, name), (source, source_name) in ties:
         module._parameters[name] = source._parameters[source_name]

@@ -1,4 +1,4 @@
-"""What the module of every change of a whole model answers, and the free change, which is full fine-tuning."""
+"""Interface of changes of a whole model, and the free change, which is full fine-tuning."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -10,26 +10,25 @@ from trial_runner.deltas.form_delta import DeltaModule
 
 
 class FrozenWeights:
-    """Parameters that stay as they are, by name.
+    """Constant parameters by name.
 
     Args:
-        tensors: Referred to, so that they follow the model to its device; a change of the model's weights needs
-            no copy of it.
+        tensors: Parameters; they are referenced and not copied, so they follow the model to its device.
     """
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        """Keep the references."""
+        """Store the references."""
         self.tensors = dict(tensors)
         self.sizes = [tensor.numel() for tensor in self.tensors.values()]
 
     def full(self, value: float) -> Tensor:
-        """``(D,)`` of one value, where the tensors are; at least float32."""
+        """Return a vector ``(D,)`` of one value on the tensors' device, in at least float32."""
         first = next(iter(self.tensors.values()))
         dtype = torch.promote_types(first.dtype, torch.float32)
         return torch.full((sum(self.sizes),), value, dtype=dtype, device=first.device)
 
     def plus(self, change: Tensor) -> dict[str, Tensor]:
-        """Every tensor with its part of a change ``(D,)`` added."""
+        """Add a change ``(D,)`` to the tensors, each with its own part."""
         parts = torch.split(change, self.sizes)  # unlike those of slices, their gradients are joined in one pass
         return {
             name: tensor + part.view_as(tensor)
@@ -38,57 +37,57 @@ class FrozenWeights:
 
 
 class WholeModelDelta(DeltaModule):
-    """The trainable numbers of a change of all weights.
+    """Trainable parameters of a change of all weights.
 
     Attributes:
-        stores_parameters: Whether its parameters are what must be stored.
-        own_names: Of what must be stored beside them, or in their place.
+        stores_parameters: Whether its parameters are stored.
+        own_names: Names of tensors that are stored in addition, or instead.
     """
 
     stores_parameters: ClassVar[bool] = True
     own_names: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> None:
-        """Keep the weights; what is random is drawn on the CPU."""
+        """Store the weights; random values are drawn on the CPU."""
         super().__init__()
         self._frozen = frozen
 
     @property
     def gates(self) -> list[nn.Parameter]:
-        """Parameters that have a learning rate of their own, `GATE_RATE_FACTOR` times that of the others."""
+        """Parameters with `GATE_RATE_FACTOR` times the learning rate of the others."""
         return []
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights of the moment by name, differentiable in what is trained."""
+        """Compute the current weights by name, differentiable in the trained parameters."""
         raise NotImplementedError
 
     def penalty(self) -> Tensor | None:
-        """What is added to the loss; None for nothing."""
+        """Return the term added to the loss; None without one."""
         return None
 
     def before_step(self, seed: int) -> None:
-        """Take up the randomness of a training step; it is in force in training mode only."""
+        """Set the seed of a training step's noise; used in training mode only."""
 
     def after_step(self, done: int, steps: int) -> bool:
-        """Go on to what comes next in training, and say whether optimisers start anew with it."""
+        """Advance the stage of training, and return whether optimizers are reset."""
         return False
 
     def own_tensors(self) -> dict[str, Tensor]:
-        """What `own_names` says."""
+        """Return the tensors of `own_names`."""
         return {}
 
     def take_own(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `own_tensors` returned."""
+        """Restore the tensors from `own_tensors`."""
 
 
 class FullDelta(WholeModelDelta):
     """A free change of every weight that starts at zero."""
 
     def __init__(self, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> None:
-        """Start at zero."""
+        """Initialise with zeros."""
         super().__init__(form, frozen, generator)
         self.change = nn.Parameter(frozen.full(0))  # (D,)
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights of the moment by name, differentiable in the change."""
+        """Compute the current weights by name, differentiable in the change."""
         return self._frozen.plus(self.change)
