@@ -41,11 +41,11 @@ def test_where_rank_1_is_too_large_lora_is_at_the_last_layers(load, tmp_path):
 
 def test_adapters_and_prefixes_fill_the_budget_in_their_proportion(load, tmp_path):
     cell, sweeps = cell_of(load, tmp_path, "0.5%"), load("rival_arms.sweeps")
-    found = sweeps._fitting(cell, {"serial": 1, "parallel": 3, "prefix": 0}, [2, 5])
+    found = sweeps._largest_modules(cell, {"serial": 1, "parallel": 3, "prefix": 0}, [2, 5])
     serial, parallel = (edit.form.width for edit in found.edits)
     assert parallel == 4 * serial
     assert 0.9 * cell.parameters < count(found, cell.shape).stored <= cell.parameters
-    assert sweeps._fitting(cell, {"serial": 0, "parallel": 0, "prefix": 0}, [2, 5]).edits == ()
+    assert sweeps._largest_modules(cell, {"serial": 0, "parallel": 0, "prefix": 0}, [2, 5]).edits == ()
 
 
 class Trained:

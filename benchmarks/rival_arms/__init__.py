@@ -1,1 +1,1 @@
-"""The arms of the benchmark of rivals, and the trials that they share."""
+"""Arms of the benchmark of rivals and their shared trials."""

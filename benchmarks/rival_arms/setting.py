@@ -1,4 +1,4 @@
-"""What all arms have in common: the cell of the benchmark, its trials, and what came of a search."""
+"""Cells of the benchmark, trials of an arm, and the result of a search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from studies.study_file import Specification, specification_of
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
-# keys of the section `task` by the name of a task's folder
+# keys of the section `task` by the name of the task's folder
 TASKS: dict[str, dict[str, object]] = {
     "banking77": {"text": "text", "label": "label", "max_tokens": 32},
     "snli": {"text": ["premise", "hypothesis"], "label": "label", "max_tokens": 48},
@@ -32,12 +32,12 @@ class Cell:
 
     Attributes:
         data: Folder of the task's splits.
-        trials: Of every arm.
-        steps: Of a trial.
-        batch: Examples of a step.
-        validation: Examples that a trial is scored on.
-        folder: Of the databases and of the readings of all trials.
-        until: When no trial is begun any more, on the monotonic clock.
+        trials: Number of trials of each arm.
+        steps: Number of steps of a full trial.
+        batch: Number of examples of a step.
+        validation: Number of validation examples.
+        folder: Folder of the databases and of the readings of all trials.
+        until: Time on the monotonic clock after which no trial begins.
     """
 
     task: str
@@ -54,18 +54,18 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Also of its studies."""
+        """Name of the cell and prefix of the names of its studies."""
         return f"{self.task}-{self.budget.rstrip('%')}-s{self.seed}"
 
     @property
     def task_keys(self) -> dict[str, object]:
-        """The section ``task`` of the study file."""
+        """Section ``task`` of the study file."""
         folder = str(self.data.absolute())
         return {**TASKS[self.task], "folder": folder, "examples": {"validation": self.validation}}
 
     @cached_property
     def specification(self) -> Specification:
-        """The study of our own arms."""
+        """Study of the arms of this library."""
         return specification_of(
             {
                 "name": self.name,
@@ -81,24 +81,24 @@ class Cell:
 
     @cached_property
     def runner(self) -> CachedRunner:
-        """Trains the trials of all arms."""
+        """Runner of the trials of all arms."""
         task = self.specification.task
         return CachedRunner(backbone=self.backbone, task=task, folder=self.folder / "trials", until=self.until)
 
     @cached_property
     def shape(self) -> BackboneShape:
-        """Of the backbone."""
+        """Shape of the backbone."""
         return shape_of(config_of(self.backbone))
 
     @cached_property
     def parameters(self) -> int:
-        """The budget."""
+        """Budget in parameters."""
         return budget_parameters(read_budget(self.budget), self.shape.parameters)
 
     def request(
         self, number: int, configuration: Configuration, attention: float | None, ffn: float | None
     ) -> TrialRequest:
-        """A trial of an arm; the seed is that of a study's trial with this number."""
+        """Build the request of a trial; its seed is that of a study's trial with the same number."""
         plan = self.specification.training_plan()
         return TrialRequest(
             trial=number,
@@ -115,13 +115,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """A trial of an arm.
+class ArmTrial:
+    """Trial of an arm.
 
     Attributes:
-        score: On the validation examples; None where it was stopped.
-        steps: How far it was trained.
-        method: The published method that it is.
+        score: Score on the validation examples; None if the trial was pruned.
+        steps: Number of steps done.
+        method: Name of the published method, if it is one.
     """
 
     request: TrialRequest
@@ -129,35 +129,34 @@ class Tried:
     steps: int
     method: str | None = None
 
-    def words(self, shape: BackboneShape) -> str:
-        """What it is."""
+    def description(self, shape: BackboneShape) -> str:
+        """Return the name of the published method or the configuration in words."""
         return self.method or phrase(self.request.configuration, shape)
 
     def stored(self, shape: BackboneShape) -> int:
-        """Its parameters."""
+        """Return the number of stored parameters."""
         return count(self.request.configuration, shape).stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """What came of an arm in a cell.
+class SearchResult:
+    """Trials of an arm in a cell and its recommendation.
 
     Attributes:
-        recommended: Chosen by validation examples alone.
-        expected: What the arm itself expects it to score, with the half-width of its 95% interval; None where it
-            expects nothing but the score.
+        recommended: Recommended trial, chosen by validation examples alone.
+        expected: Score that the arm expects of it, with the half-width of the 95% interval; None without an estimate.
     """
 
-    trials: Sequence[Tried]
-    recommended: Tried
+    trials: Sequence[ArmTrial]
+    recommended: ArmTrial
     expected: tuple[float, float] | None = None
 
-    def reached(self, score: float) -> int | None:
-        """How many trials it took to a score on the validation examples; None where none has it."""
-        scores = enumerate((one.score for one in self.trials), 1)
-        return next((number for number, one in scores if one is not None and one >= score), None)
+    def trials_to(self, score: float) -> int | None:
+        """Return the number of trials until one reached a validation score; None if none did."""
+        counted = enumerate((trial.score for trial in self.trials), 1)
+        return next((count for count, reached in counted if reached is not None and reached >= score), None)
 
     @property
     def best_score(self) -> float:
-        """The highest on the validation examples."""
+        """Highest validation score."""
         return max(one.score for one in self.trials if one.score is not None)

@@ -1,4 +1,4 @@
-"""What people do today, in plain Optuna: sweeps of LoRA, of published methods, and of the space of AutoPEFT."""
+"""Searches in plain Optuna: sweeps of LoRA and of published methods, and a search of the space of AutoPEFT."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from optuna.pruners import MedianPruner
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 from optuna.trial import Trial, TrialState
 
-from rival_arms.setting import Cell, Search, Tried
+from rival_arms.setting import ArmTrial, Cell, SearchResult
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
@@ -24,49 +24,50 @@ from trial_runner.requests import TrialRequest
 
 _STARTUP = 8  # random trials before a model is fitted, and complete ones before any is stopped
 
-# what to train as the trial of a number; None where nothing of it fits the budget
-Suggest = Callable[[Trial, Cell, int], Tried | None]
+# proposes the trial of a number; None if it does not fit the budget
+Suggest = Callable[[Trial, Cell, int], ArmTrial | None]
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def sweep(cell: Cell, sampler: BaseSampler, suggest: Suggest, fixed: Sequence[dict[str, str]] = ()) -> Search:
-    """Optimise with a sampler and the median pruner; the recommended is the best score, as ``study.best_trial`` is.
+def sweep(cell: Cell, sampler: BaseSampler, suggest: Suggest, fixed: Sequence[dict[str, str]] = ()) -> SearchResult:
+    """Optimize with a sampler and the median pruner; recommend the best score, as ``study.best_trial`` does.
 
     Args:
-        fixed: Parameters of the trials that are not sampled, in turn.
+        fixed: Parameters that are given to the trials in turn instead of being sampled.
     """
     study = optuna.create_study(
         direction="maximize", sampler=sampler, pruner=MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=0)
     )
-    tried: list[Tried] = []
-    while len(tried) < cell.trials:
+    done: list[ArmTrial] = []
+    while len(done) < cell.trials:
         if fixed:
-            study.enqueue_trial(fixed[len(tried) % len(fixed)])
+            study.enqueue_trial(fixed[len(done) % len(fixed)])
         trial = study.ask()
-        one = suggest(trial, cell, len(tried))
-        if one is None:
+        proposal = suggest(trial, cell, len(done))
+        if proposal is None:
             study.tell(trial, state=TrialState.FAIL)
             continue
-        one = _trained(cell, trial, one)
-        state = TrialState.PRUNED if one.score is None else TrialState.COMPLETE
-        study.tell(trial, one.score, state=state)
-        tried.append(one)
-    return Search(trials=tried, recommended=max(tried, key=lambda one: -2.0 if one.score is None else one.score))
+        trained = _train(cell, trial, proposal)
+        state = TrialState.PRUNED if trained.score is None else TrialState.COMPLETE
+        study.tell(trial, trained.score, state=state)
+        done.append(trained)
+    best = max(done, key=lambda trained: -2.0 if trained.score is None else trained.score)
+    return SearchResult(trials=done, recommended=best)
 
 
-def _trained(cell: Cell, trial: Trial, one: Tried) -> Tried:
-    for reading in cell.runner.readings(one.request):
-        if reading.step == one.request.plan.steps:
-            return replace(one, score=reading.score, steps=reading.step)
+def _train(cell: Cell, trial: Trial, proposal: ArmTrial) -> ArmTrial:
+    for reading in cell.runner.readings(proposal.request):
+        if reading.step == proposal.request.plan.steps:
+            return replace(proposal, score=reading.score, steps=reading.step)
         trial.report(reading.score, reading.step)
         if trial.should_prune():
-            return replace(one, steps=reading.step)
-    return one
+            return replace(proposal, steps=reading.step)
+    return proposal
 
 
-def lora_sweep(cell: Cell) -> Search:
-    """TPE over LoRA alone."""
+def lora_sweep(cell: Cell) -> SearchResult:
+    """Search LoRA alone with TPE."""
     return sweep(cell, _tpe(cell.seed), _lora)
 
 
@@ -124,34 +125,34 @@ def _lora_of(targets: str, rank: int, scale: float, layers: Layers) -> Configura
     )
 
 
-def _lora(trial: Trial, cell: Cell, number: int) -> Tried | None:
+def _lora(trial: Trial, cell: Cell, number: int) -> ArmTrial | None:
     targets = trial.suggest_categorical("targets", _SWEPT)
     scale = trial.suggest_categorical("scale", SCALES)
     rate = trial.suggest_float("learning_rate", *LORA_RATES, log=True)
     dropout = trial.suggest_categorical("dropout", (0.0, 0.05, 0.1))
-    found = lora(cell, targets, scale)
-    if found is None:
+    configuration = lora(cell, targets, scale)
+    if configuration is None:
         return None
-    request = cell.request(number, found, rate, rate)
-    return _tried(replace(request, plan=replace(request.plan, lora_dropout=dropout)))
+    request = cell.request(number, configuration, rate, rate)
+    return _new_trial(replace(request, plan=replace(request.plan, lora_dropout=dropout)))
 
 
-def published_sweep(cell: Cell) -> Search:
-    """The trials divided over the published methods that fit, the learning rates of each by TPE."""
+def published_sweep(cell: Cell) -> SearchResult:
+    """Divide the trials among the published methods that fit; search the learning rates of each with TPE."""
     space = SearchSpace(shape=cell.shape, budget=cell.parameters, options=SpaceOptions())
 
-    def suggest(trial: Trial, cell: Cell, number: int) -> Tried:
+    def suggest(trial: Trial, cell: Cell, number: int) -> ArmTrial:
         method = trial.suggest_categorical("method", methods)
-        found = space.suggest_published(method, _OfMethod(trial, method))
-        request = cell.request(number, found.configuration, found.attention_learning_rate, found.ffn_learning_rate)
-        return _tried(request, method)
+        candidate = space.suggest_published(method, _MethodRates(trial, method))
+        rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
+        return _new_trial(cell.request(number, candidate.configuration, *rates), method)
 
     methods = tuple(map(str, space.published_that_fit()))
-    return sweep(cell, _tpe(cell.seed, multivariate=False), suggest, [{"method": one} for one in methods])
+    return sweep(cell, _tpe(cell.seed, multivariate=False), suggest, [{"method": method} for method in methods])
 
 
-class _OfMethod:
-    """A trial whose learning rates are those of one published method."""
+class _MethodRates:
+    """Trial of Optuna with own parameters for the learning rates of one published method."""
 
     def __init__(self, trial: Trial, method: str) -> None:
         self._trial, self._method = trial, method
@@ -163,12 +164,12 @@ class _OfMethod:
         return self._trial.suggest_categorical(f"{self._method}.{name}", choices)
 
 
-def autopeft(cell: Cell) -> Search:
-    """A Gaussian process with log expected improvement over the space of Zhou et al. 2024.
+def autopeft(cell: Cell) -> SearchResult:
+    """Search the space of Zhou et al. 2024 with a Gaussian process and log expected improvement.
 
-    Serial and parallel adapters at the FFN and prefixes at attention, each of a size or left out, and every sixth of
-    the layers on or off. Their cost is the second objective there; here the sizes are what fills the budget in the
-    proportion that is proposed. The rates of both sublayers are searched, too. The backbone must have six layers.
+    The space has serial and parallel adapters at the FFN and prefixes at attention, each of some size or none. Each
+    sixth of the layers is edited or not. There the cost is a second objective; here the proposed sizes are proportions
+    that fill the budget. The learning rates of both sublayers are searched as well. The backbone must have six layers.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -176,33 +177,34 @@ def autopeft(cell: Cell) -> Search:
     return sweep(cell, sampler, _autopeft)
 
 
-def _autopeft(trial: Trial, cell: Cell, number: int) -> Tried:
-    on = [sixth for sixth in range(1, SIXTHS + 1) if trial.suggest_int(f"layers.{sixth}", 0, 1)]
+def _autopeft(trial: Trial, cell: Cell, number: int) -> ArmTrial:
+    sixths = [sixth for sixth in range(1, SIXTHS + 1) if trial.suggest_int(f"layers.{sixth}", 0, 1)]
     sizes = {name: trial.suggest_int(name, 0, 3) for name in ("serial", "parallel", "prefix")}
     attention = trial.suggest_float("attention_rate", *SoftmaxMemory.learning_rates, log=True)
     ffn = trial.suggest_float("ffn_rate", *Bottleneck.learning_rates, log=True)
-    return _tried(cell.request(number, _fitting(cell, sizes, on), attention, ffn))
+    return _new_trial(cell.request(number, _largest_modules(cell, sizes, sixths), attention, ffn))
 
 
-def _fitting(cell: Cell, sizes: dict[str, int], on: Sequence[int]) -> Configuration:
-    """The largest widths in the proportion of the sizes; the first sixths are left out where width 1 is too large."""
+def _largest_modules(cell: Cell, sizes: dict[str, int], sixths: Sequence[int]) -> Configuration:
+    """Return the largest widths in the proportion of the sizes; drop the first sixths if width 1 is too large."""
     parts = {name: size for name, size in sizes.items() if size}
     while parts:
-        for first in range(len(on)):
-            found, unit = None, 1
-            # sizes 1, 2 and 3 are 1, 2 and 4 units
-            while (larger := _modules({part: unit * 2 ** (size - 1) for part, size in parts.items()}, on[first:])) and (
-                count(larger, cell.shape).stored <= cell.parameters
-            ):
-                found, unit = larger, unit + 1
-            if found is not None:
-                return found
+        for first in range(len(sixths)):
+            largest, unit = None, 1
+            while True:
+                widths = {part: unit * 2 ** (size - 1) for part, size in parts.items()}  # sizes 1, 2, 3: 1, 2, 4 units
+                larger = _modules(widths, sixths[first:])
+                if count(larger, cell.shape).stored > cell.parameters:
+                    break
+                largest, unit = larger, unit + 1
+            if largest is not None:
+                return largest
         parts.pop(min(parts, key=lambda name: parts[name]))
     return Configuration(edits=())
 
 
-def _modules(widths: dict[str, int], on: Sequence[int]) -> Configuration:
-    layers = AllLayers() if len(on) == SIXTHS else LayerPattern(sixths=tuple(on))
+def _modules(widths: dict[str, int], sixths: Sequence[int]) -> Configuration:
+    layers = AllLayers() if len(sixths) == SIXTHS else LayerPattern(sixths=tuple(sixths))
     edits: list[Edit] = []
     if "prefix" in widths:
         form = SoftmaxMemory(width=widths["prefix"], heads=Heads.KEY_VALUE)
@@ -216,5 +218,5 @@ def _modules(widths: dict[str, int], on: Sequence[int]) -> Configuration:
     return Configuration(edits=tuple(edits))
 
 
-def _tried(request: TrialRequest, method: str | None = None) -> Tried:
-    return Tried(request=request, score=None, steps=0, method=method)
+def _new_trial(request: TrialRequest, method: str | None = None) -> ArmTrial:
+    return ArmTrial(request=request, score=None, steps=0, method=method)
