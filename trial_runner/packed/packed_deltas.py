@@ -208,7 +208,7 @@ class PackedDeltas:
     def __init__(self, deltas: Sequence[DeltaSet], *, copies_all: bool = False) -> None:
         """Group the edits."""
         if len(deltas) > 1 and any(one.whole is not None for one in deltas):
-            raise AttachError("a change of the whole model must be alone in a pass; got other deltas beside it.")
+            raise AttachError("a change of the whole model must be alone in a pass; got other deltas, too.")
         self.whole = deltas[0].whole
         self.stacks: list[ModuleStack] = []
         self._slots = len(deltas)
@@ -231,13 +231,13 @@ class PackedDeltas:
 
         Modules of one slot are never stacked together, so that a single one is used directly.
         """
-        alike: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
+        by_structure: dict[Hashable, dict[int, tuple[int, nn.Module]]] = {}
         for place, one in enumerate(deltas):
             turns = Counter[Hashable]()
             for kind, shared in _shared_modules(one):
-                alike.setdefault((kind, turns[kind]), {})[id(shared)] = (place, shared)
+                by_structure.setdefault((kind, turns[kind]), {})[id(shared)] = (place, shared)
                 turns[kind] += 1
-        for members in alike.values():
+        for members in by_structure.values():
             places, modules = zip(*members.values(), strict=True)
             stack = self._stack(modules, places)
             self._shared_stacks |= {id(module): (stack, row) for row, module in enumerate(modules)}
@@ -282,14 +282,14 @@ class PackedDeltas:
 
     def _grouped(self, lists: Sequence[Sequence[PortDelta]], number: int = 0) -> list[Group]:
         """Return one group per structure among at most one edit of each slot."""
-        alike: dict[Hashable, list[tuple[int, PortDelta]]] = {}
+        by_structure: dict[Hashable, list[tuple[int, PortDelta]]] = {}
         for place, some in enumerate(lists):
             for delta in some:
                 shared = delta.form.shared
                 shared_stack = None if shared is None else id(self._shared_stacks[id(shared)][0])
-                alike.setdefault((structure(delta), shared_stack), []).append((place, delta))
+                by_structure.setdefault((structure(delta), shared_stack), []).append((place, delta))
         groups = []
-        for members in alike.values():
+        for members in by_structure.values():
             places, modules = zip(*members, strict=True)
             stack = self._stack(modules, places)
             groups.append(Group(stack, self._slots, self._shared_rows(modules), number=number))
