@@ -1,4 +1,4 @@
-"""What a study has taught: its posterior at any configuration, the questions it can be asked, and their answers."""
+"""Discoveries of a study: the posterior at any configuration, and analyses of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,13 @@ from studies.errors import WishError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A question that a study can be asked.
+    """Analysis of a study.
 
     Attributes:
-        name: What a person types for it; files are named by it.
-        title: What it is called where there is no room for the question.
-        compute: Answers it; the published method is what a winner is compared with, None for the best one.
+        name: Name on the command line and of its files.
+        title: Short title in place of the question.
+        compute: Function that computes the card; its second argument is the published method to compare with, None for
+            the best one.
     """
 
     name: str
@@ -40,18 +41,18 @@ ANALYSES: Mapping[str, Analysis] = {
         Analysis(name="sizes", title="How small", compute=lambda knowledge, _: sizes(knowledge)),
     )
 }
-"""By name, in the order in which they are shown."""
+"""Analyses by name, in display order."""
 
 
 def discovered(
     knowledge: StudyPosterior, names: Sequence[str] = (), *, against: PublishedPoint | None = None
 ) -> list[Card]:
-    """The answers to some questions, or to all.
+    """Return the cards of some analyses, or of all.
 
     Args:
-        knowledge: What the study has taught; it remembers its answers.
-        names: Of the analyses; none for all.
-        against: The published method that the winner is compared with; None for the best one.
+        knowledge: Posterior of the study, which caches its results.
+        names: Names of the analyses; empty for all.
+        against: Published method to compare the winner with; None for the best one.
 
     Raises:
         StudiesError: If there is no such analysis.

@@ -1,4 +1,4 @@
-"""What each difference between two configurations is worth by a posterior, and in which order they are best made."""
+"""Values of the differences between two configurations by a posterior, and the greedy path between them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from studies.score_evidence import Estimate
 
 Array = NDArray[np.float64]
 Joint = Callable[[Sequence[Candidate]], tuple[Array, Array]]
-"""Posterior means and covariance of the true scores of some candidates, ``(M,)`` and ``(M, M)``."""
+"""Function from candidates to posterior means and covariance of their true scores, ``(M,)`` and ``(M, M)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One player of the differences, where the greedy path makes its changes.
+    """Step of the greedy path between two configurations.
 
     Attributes:
-        changes: What is decided otherwise, all at once.
-        value: Shapley value, over all legal orders.
-        gain: What the step adds on the path.
-        reached: What is expected after it.
-        candidate: What there is after it.
+        changes: Decisions that change together.
+        value: Shapley value over all legal orders.
+        gain: Gain of the step on the path.
+        reached: Expected score after the step.
+        candidate: Configuration after the step.
     """
 
     changes: tuple[Change, ...]
@@ -37,27 +37,27 @@ class Step:
 
     @property
     def words(self) -> str:
-        """Its changes in words."""
+        """Changes in words."""
         return "; ".join(map(str, self.changes))
 
 
 class Between:
-    """All legal hybrids of two candidates, as a posterior sees them.
+    """All legal hybrids of two candidates with their posterior.
 
     Attributes:
-        first: Where the path begins.
-        last: Where it ends.
-        changes: What differs.
+        first: Begin of the path.
+        last: End of the path.
+        changes: Differences between the two.
     """
 
     def __init__(self, first: Candidate, last: Candidate, space: SearchSpace, joint: Joint) -> None:
-        """Ask the posterior about every legal hybrid.
+        """Compute the posterior of every legal hybrid.
 
         Args:
-            first: Such as a published method.
-            last: Such as the winner.
-            space: Of the study.
-            joint: The posterior.
+            first: Candidate such as a published method.
+            last: Candidate such as the winner.
+            space: Search space of the study.
+            joint: Posterior of candidates.
         """
         self.first, self.last = first, last
         hybrids = Hybrids(first, last, space)
@@ -70,12 +70,12 @@ class Between:
 
     @property
     def difference(self) -> Estimate:
-        """How much better the last is than the first."""
+        """Estimate of the last candidate's score minus the first one's."""
         return self._weighed(self._each[-1] - self._each[0])
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The players of the differences in the order of the greedy path; their values sum to the difference."""
+        """Steps of the greedy path; their values sum to the difference."""
         weights, players = self._orders.weights(), self._orders.players
         found, before, made = [], 0, 0
         for player in self._orders.greedy(self._means):

@@ -1,4 +1,4 @@
-"""What differs between the winner and a published method, and what each difference is worth."""
+"""Differences between the winner and a published method, with their values."""
 
 from typing import Any
 
@@ -15,21 +15,21 @@ _USUAL = PublishedPoint("mam_adapter")
 
 _MOST_NAMED = 3
 _NOTE = (
-    "gain: what the step adds on the greedy path, which ablate trains. worth: its Shapley value with its 95% interval; "
-    "these sum to the whole difference. Changes that only go together are one row. Every combination is sized for "
-    "the same budget; rates are kept relative to the range of their form."
+    "gain: gain of the step on the greedy path, which ablate trains. worth: Shapley value with its 95% interval; they "
+    "sum to the difference. Changes that need each other are one row. All combinations are sized for the same budget; "
+    "learning rates stay relative to the range of their form."
 )
 
 
 def differences(knowledge: StudyPosterior, against: PublishedPoint | None = None) -> Card:
-    """What the winner has changed of a published method, in the order of the greedy path.
+    """Return the changes from a published method to the winner, in the order of the greedy path.
 
-    Where the method itself is the winner, it is what the best discovery has changed.
+    If the method itself is the winner, the best discovery takes its place.
 
     Args:
-        knowledge: What the study has taught.
-        against: The method: the study's best trial of it, or else the method at the middle of its rates. Where it
-            does not fit the study, and by default, the study's best published one; MAM in a study that has none.
+        knowledge: Posterior of the study.
+        against: Published method: the study's best trial of it, else the method at middle learning rates. By default,
+            and if it does not fit, the study's best published method, or MAM without one.
 
     Raises:
         StudiesError: If no trial is complete.
@@ -43,17 +43,17 @@ def differences(knowledge: StudyPosterior, against: PublishedPoint | None = None
     if last is None:
         nothing = f"The winner, trial {knowledge.winner.number}, is {name} itself, and nothing was discovered."
         return _card(knowledge, f"What differs between the winner and {name}?", (nothing,))
-    question = f"What differs between {who}, trial {last.number}, and {name}, and what is each difference worth?"
+    question = f"What differs between {who}, trial {last.number}, and {name}, and how much does each difference matter?"
     between = Between(first, knowledge.candidate(last), knowledge.space, knowledge.expected)
     return _card(knowledge, question, _sentences(knowledge, between, (last.number, name)), _rows(between))
 
 
 def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[str, Candidate]:
-    """Where the changes begin, with its name.
+    """Return the name and the candidate at the begin of the path.
 
     Raises:
-        BudgetError: If it does not fit, and nothing published is complete.
-        InvalidEditError: If it is not valid on the backbone, and nothing published is complete.
+        BudgetError: If it does not fit, and no published method is complete.
+        InvalidEditError: If it is not valid on the backbone, and no published method is complete.
     """
     published = [one for one in knowledge.complete if one.method is not None]
     if against is not None or not published:
@@ -68,7 +68,7 @@ def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[s
 
 
 def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation | None]:
-    """The winner; where that is the published method itself, the best discovery."""
+    """Return the winner, or the best discovery if the published method is the winner."""
     winner = knowledge.winner
     if knowledge.candidate(winner).fingerprint != first.fingerprint:
         return "the winner", winner
@@ -84,7 +84,7 @@ def _card(
 
 
 def _beginning(knowledge: StudyPosterior, method: PublishedPoint) -> Candidate:
-    """The best complete trial of a method, else the method at the middle of its rates.
+    """Return the best complete trial of a method, else the method at middle learning rates.
 
     Raises:
         BudgetError: If it does not fit.
@@ -117,10 +117,12 @@ def _sentences(knowledge: StudyPosterior, between: Between, ends: tuple[int, str
     said = [f"Trial {ends[0]} minus {ends[1]}: {whole} by estimate (95%)."]
     if clear:
         named = [f"{step.words} ({step.value.mean:+.4f} ± {step.value.reach:.4f})" for step in clear[:_MOST_NAMED]]
-        said.append(f"Of its {len(between.steps)} differences from {ends[1]} these count: {listed(named)}.")
+        said.append(
+            f"Of its {len(between.steps)} differences from {ends[1]} these are shown to matter: {listed(named)}."
+        )
     else:
         said.append(
-            f"{knowledge.trials} do not tell which of the {len(between.steps)} differences between trial {ends[0]} and "
-            f"{ends[1]} count."
+            f"None of the {len(between.steps)} differences between trial {ends[0]} and {ends[1]} is shown to matter "
+            "yet."
         )
     return tuple(said)

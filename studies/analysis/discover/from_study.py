@@ -1,4 +1,4 @@
-"""The knowledge of a study of a ledger; what was fitted is remembered while the study gets no further."""
+"""Posterior of a recorded study, cached while the study does not change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,28 +14,28 @@ from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord, TrialState
 
 SpaceOf = Callable[[StudyRecord], SearchSpace]
-"""What a study searches: `studies.study_file.recorded_specification.recorded_space`."""
+"""Function from a study to its search space: `studies.study_file.recorded_specification.recorded_space`."""
 
 
 def state_of(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
-    """What differs between two moments of a study if anything was learned in between; asks for no trial."""
+    """Return a value that changes with every new result of a study, without reading its trials."""
     counts = ledger.state_counts(study.id)
     return ledger.url, study.id, study.created_at, ledger.reading_count(study.id), *counts.values()
 
 
 def knowledge_of(ledger: Ledger, name: str, space_of: SpaceOf, *, seed: int = 0) -> StudyPosterior:
-    """What a study has taught.
+    """Return the posterior of a study.
 
     Args:
-        ledger: Where the study is.
-        name: Of the study.
-        space_of: Makes its space.
-        seed: Of all draws.
+        ledger: Ledger of the study.
+        name: Name of the study.
+        space_of: Function that builds its space.
+        seed: Seed of all draws.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
-        StudiesError: If it is a confirmation, or too few of its trials have a reading.
-        RunnerError: If its backbone cannot be had.
+        StudiesError: If it is a confirmation, or has too few measured trials.
+        RunnerError: If its backbone cannot be found.
     """
     study = ledger.study(name)
     return _remembered(
@@ -45,7 +45,7 @@ def knowledge_of(ledger: Ledger, name: str, space_of: SpaceOf, *, seed: int = 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AskedStudy:
-    """A question; two are equal if the study is the same and has got no further in between."""
+    """Key of the cache; two are equal if the study is the same and has the same results."""
 
     state: tuple[object, ...]
     seed: int
@@ -62,8 +62,8 @@ def _remembered(asked: _AskedStudy) -> StudyPosterior:
     if not are_enough(trials):
         read, complete = sum(one.steps > 0 for one in trials), sum(one.state is TrialState.COMPLETE for one in trials)
         raise StudiesError(
-            f"a study must have {FEWEST} trials with a reading, {FEWEST_COMPLETE} of them complete, before it can be "
-            f"asked what matters; '{study.name}' has {read} and {complete}. Launch it with more trials."
+            f"discover needs {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete; '{study.name}' has {read} "
+            f"and {complete}. Launch it with more trials."
         )
     history = history_of(trials, readings, counted_examples(ledger, study))
     ranking = ranking_of(ledger, study, trials)

@@ -1,9 +1,9 @@
-"""What differs between two trained configurations, and what lies between them: any of the changes without the others.
+"""Hybrids of two trained configurations, with some of the differences between them.
 
-A *change* is one decision taken otherwise: a design dimension at a side, a side's learning rate (relative to the range
-of its form), a further edit, the share of attention, the size where one of the two does not use the budget. A *hybrid*
-has made some of the changes; its bottlenecks are sized anew, so that it uses the same budget. It is legal by the rules
-of the search space, and if it fits the budget.
+A *change* is one decision taken differently: a design dimension at a side, a side's learning rate (relative to the
+range of its form), a further edit, the share of attention, or the size where one of the two does not use the budget. A
+*hybrid* has some of the changes, and its bottlenecks are resized for the same budget. It is legal if it satisfies the
+rules of the search space and fits the budget.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,7 +23,7 @@ from studies.surrogate.features import lr_at, unit_lr_of
 
 BOTH = "both"
 MOST = 10
-"""Changes that are told apart; with more, the least of a side's decisions are one."""
+"""Largest number of separate changes; with more, the smallest ones of a side are merged."""
 
 _LEAST = ("details", "layers", "activation", "scale", "heads", "insertion", "write", "gate")
 _SAME_SHARE = 0.02
@@ -33,14 +33,14 @@ _SIDES = (ATTENTION, FFN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One or several decisions that are taken otherwise.
+    """One or several decisions taken differently.
 
     Attributes:
         side: ``attention``, ``ffn`` or ``both``.
-        dimension: What is decided, several joined by ``+``.
-        before: What was decided at first.
-        after: What is decided then.
-        place: Which of the side's edits; 0 unless there are several.
+        dimension: Dimension of the decision, several joined by ``+``.
+        before: Value in the first configuration.
+        after: Value in the last configuration.
+        place: Index of the edit on its side; 0 unless there are several.
     """
 
     side: str
@@ -51,48 +51,48 @@ class Change:
 
     @property
     def decisions(self) -> frozenset[tuple[str, str, int]]:
-        """What is decided otherwise."""
+        """Dimensions that change."""
         return frozenset((self.side, name, self.place) for name in self.dimension.split("+"))
 
     def joined(self, other: "Change") -> "Change":
-        """Both at once."""
+        """Return both changes as one."""
         names = f"{self.dimension}+{other.dimension}"
         return replace(
             self, dimension=names, before=f"{self.before}, {other.before}", after=f"{self.after}, {other.after}"
         )
 
     def __str__(self) -> str:
-        """Such as ``FFN gate scale_learned instead of add``."""
+        """Return text such as ``FFN gate scale_learned instead of add``."""
         where = {ATTENTION: "attention ", FFN: "FFN "}.get(self.side, "")
         return f"{where}{self.dimension.replace('+', ' and ')} {self.after} instead of {self.before}"
 
 
 class Hybrids:
-    """What lies between two candidates.
+    """Configurations between two candidates.
 
     Attributes:
-        first: Where the changes begin.
-        last: With all of them.
-        changes: What differs, attention first.
+        first: Candidate without the changes.
+        last: Candidate with all changes.
+        changes: Differences, attention first.
     """
 
     def __init__(self, first: Candidate, last: Candidate, space: SearchSpace) -> None:
-        """Find what differs.
+        """Find the differences.
 
         Args:
-            first: Such as a published method.
-            last: Such as the winner of a study.
-            space: Its budget is what hybrids are sized for, its ranges are those of rates.
+            first: Candidate such as a published method.
+            last: Candidate such as the winner of a study.
+            space: Search space with the budget of hybrids and the ranges of learning rates.
         """
         self.first, self.last, self._space = first, last, space
         self._ends = tuple(_End(one, space) for one in (first, last))
         self.changes = _at_most(MOST, tuple(self._differences()))
 
     def hybrid(self, made: Collection[int]) -> Candidate | None:
-        """What has made some changes and not the others; None if it is not legal.
+        """Return the configuration with some changes; None if it is not legal.
 
         Args:
-            made: Their places among the changes.
+            made: Indices of the changes.
         """
         if len(set(made)) in (0, len(self.changes)):
             return self.last if made else self.first
@@ -130,7 +130,7 @@ class Hybrids:
 
     @cached_property
     def _pairs(self) -> dict[str, tuple[tuple[Pattern | None, Pattern | None], ...]]:
-        """By side, the edits of both that are most alike beside one another, then what only one has."""
+        """Pairs of the most similar edits of both by side, then edits of one alone."""
         return {side: tuple(_matched(*(end.patterns[side] for end in self._ends))) for side in _SIDES}
 
     def _built(self, made: frozenset[tuple[str, str, int]]) -> Candidate:
@@ -175,12 +175,12 @@ class _End:
     """One of two candidates, as decisions.
 
     Attributes:
-        patterns: By side.
-        ranges: By side with edits, of its rates.
-        unit_lrs: By side with edits, the places of its rates in them.
-        share: Of attention in what is stored; None unless both sides have a size.
-        splits: By side, the share of the first of two edits.
-        parameters: What a hybrid of its size is sized for: the budget, unless it could be larger than it is.
+        patterns: Patterns by side.
+        ranges: Ranges of learning rates by side with edits.
+        unit_lrs: Positions of the learning rates in these ranges.
+        share: Share of attention in the stored parameters; None unless both sides have a size.
+        splits: Share of the first of two edits, by side.
+        parameters: Number of parameters of a hybrid of its size: the budget, unless it could be larger than it is.
     """
 
     def __init__(self, candidate: Candidate, space: SearchSpace) -> None:
@@ -196,7 +196,7 @@ class _End:
         self.parameters = self._parameters(configuration, candidate, space)
 
     def shown_rate(self, side: str, is_absolute: bool) -> str:
-        """A rate as people read it, or its place in the range of its form; empty without one."""
+        """Return a learning rate in words, absolute or relative to the range of its form; empty without one."""
         if side not in self.peak_lrs:
             return ""
         peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
@@ -232,7 +232,7 @@ def _matched(mine: tuple[Pattern, ...], theirs: tuple[Pattern, ...]) -> Iterator
 
 
 def _at_most(most: int, changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """So many changes: the least decisions of an edit are joined until they are no more."""
+    """Return at most ``most`` changes, merging the smallest decisions of an edit."""
     found = list(changes)
     for name in _LEAST:
         for change in [one for one in found if one.dimension.split("+")[0] == name]:

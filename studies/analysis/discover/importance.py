@@ -1,11 +1,11 @@
-"""Which choice matters: the share of the variance of scores over the whole space that is due to it, by pick-freeze.
+"""Importance of choices: shares of the variance of scores over the whole space, by pick-freeze.
 
-Configurations ``x`` are draws of the uniform measure that edit every side, and ``x'`` is the same but for one dimension
-that is drawn anew. With scores ``f`` of variance ``V`` the share is ``E (f(x) - f(x'))² / 2V`` (Jansen 1999): what is
-lost if the dimension alone is not known.
+Configurations ``x`` are draws of the uniform measure that edit every side, and ``x'`` is the same except for one
+dimension, which is drawn anew. With scores ``f`` of variance ``V`` the share is ``E (f(x) - f(x'))² / 2V`` (Jansen
+1999), the total-effect Sobol index: the variance that remains if the dimension alone is unknown.
 
-The dimensions of a space depend on each other (who writes another tensor may have to read another one), so the shares
-need not sum to one.
+The dimensions depend on each other (another written tensor may need another read tensor), so shares need not sum to
+one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,28 +27,28 @@ SMALL = 0.05
 _DRAWS = 200
 _MOST_NAMED = 3
 _NOTE = (
-    "share: what part of the variance of scores over the whole space is lost if this choice alone is not known, with "
-    "its 95% interval; learning rates and attention's share of the budget are choices, too. matters: whether the "
-    "effects of its values differ, with 95%. What trials have not told counts as the model expects it."
+    "share: total-effect Sobol index with its 95% interval; learning rates and attention's share of the budget are "
+    "choices, too. matters: yes if two values are shown to differ (95%); a large share with 'no' is likely important "
+    "but not proven."
 )
 
 STRUCTURAL: tuple[str, ...] = ("form", "write", "insertion", "gate", "heads", "activation", "scale")
 RATE, SHARE = "rate", "share"
 BASE = 160
-"""Configurations whose dimensions are drawn anew."""
+"""Number of configurations whose dimensions are drawn anew."""
 
 _BINS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """Something that is chosen, with the configurations that tell what it is worth.
+    """Choice with the configurations by which its importance is estimated.
 
     Attributes:
         side: ``attention`` or ``ffn``, or ``both``.
-        dimension: What is chosen.
-        changed: Of every base configuration, the same with another value where there is one; else itself.
-        values: Of every base configuration, the number of its value, or of a fifth of its range; -1 without any.
+        dimension: Dimension of the choice.
+        changed: Each base configuration with another value, if there is one; else itself.
+        values: Number of each base configuration's value, or of a fifth of its range; -1 without one.
     """
 
     side: str
@@ -64,27 +64,27 @@ class Factor:
         some: Sequence[EncodedConfiguration],
         anew: Callable[[EncodedConfiguration], tuple[int, EncodedConfiguration]],
     ) -> "Factor":
-        """Of base configurations, and what gives the value of one and what it is changed to."""
+        """Return the factor of base configurations, from a function to their value and a changed configuration."""
         found = [anew(one) for one in some]
         changed, values = tuple(one for _, one in found), np.array([value for value, _ in found])
         return cls(side=side, dimension=dimension, changed=changed, values=values)
 
     @property
     def words(self) -> str:
-        """Such as ``form at the FFN``."""
+        """Choice in words, such as ``form at the FFN``."""
         if self.dimension == SHARE:
             return "attention's share of the budget"
         return f"{'learning rate' if self.dimension == RATE else self.dimension} at {PLACES[self.side]}"
 
 
 def importance(knowledge: StudyPosterior) -> Card:
-    """Every choice at every side, the most important first."""
+    """Return the card of every choice at every side, the most important first."""
     some = base(knowledge.measure)
     rows = [_row(knowledge, some, factor) for factor in factors(knowledge.measure, some)]
     rows.sort(key=lambda row: (-row["matters"], -row["share"]))
-    said, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
+    sentences, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
     own: dict[str, Any] = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
-    return Card.of(rows, sentences=said, shown=shown, **own)
+    return Card.of(rows, sentences=sentences, shown=shown, **own)
 
 
 def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor: Factor) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor
 
 
 def _differ(draws: Array, factor: Factor) -> bool:
-    """Whether the 95% region of the effects of the values excludes that all are equal."""
+    """Return whether the 95% region of the effects of the values excludes that all are equal."""
     groups = [factor.values == value for value in np.unique(factor.values) if value >= 0]
     if len(groups) < 2:
         return False
@@ -116,25 +116,30 @@ def _differ(draws: Array, factor: Factor) -> bool:
 
 def _sentences(rows: Sequence[dict[str, Any]], knowledge: StudyPosterior) -> tuple[str, ...]:
     matter = [
-        f"the {row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
+        f"{row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
     ][:_MOST_NAMED]
     small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL]
-    said = (
-        [f"What mattered: {listed(matter)}."] if matter else [f"{knowledge.trials} do not tell which choice matters."]
+    leading = sorted(rows, key=lambda row: -row["share"])[:_MOST_NAMED]
+    shares = f"{leading[-1]['share']:.0%}–{leading[0]['share']:.0%} of the variance" if leading else ""
+    choices = listed([row["choice"] for row in leading])
+    sentences = (
+        [f"Choices shown to matter: {listed(matter)}."]
+        if matter
+        else [f"Most important by estimate: {choices} ({shares}); no single value is shown to be better yet."]
     )
     if small:
-        said.append(f"What hardly mattered, less than {SMALL:.0%} of the variance each: the {listed(small)}.")
-    return tuple(said)
+        sentences.append(f"Choices that hardly matter, less than {SMALL:.0%} of the variance each: {listed(small)}.")
+    return tuple(sentences)
 
 
 def base(measure: UniformDraws) -> list[EncodedConfiguration]:
-    """Draws that edit every side that is searched."""
+    """Return the draws that edit every searched side."""
     sides = len(measure.parts)
     return [one for one in measure.draws if len(one.sides) == sides][:BASE]
 
 
 def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Iterator[Factor]:
-    """Everything that is chosen at every side, and how the budget is shared."""
+    """Yield every choice at every side, and the share of the budget."""
     for side in measure.parts:
         for dimension in STRUCTURAL:
             if len(measure.values(side, dimension)) > 1:
@@ -146,7 +151,7 @@ def factors(measure: UniformDraws, some: Sequence[EncodedConfiguration]) -> Iter
 
 
 def _structural(measure: UniformDraws, some: Sequence[EncodedConfiguration], side: str, dimension: str) -> Factor:
-    """A dimension of the structure; of n values each is drawn as often, its own among them."""
+    """Return the factor of a structural dimension, whose n values are drawn equally often."""
     draw = measure.generator("matters", side, dimension)
     names = {name: number for number, name in enumerate(measure.values(side, dimension))}
 
@@ -188,11 +193,11 @@ def _bin(place: float) -> int:
 
 
 def total(scores: Array, changed: Array) -> Array:
-    """Total shares of S draws of the scores of N configurations and their partners, (S,).
+    """Return the total-effect shares of S draws of the scores of N configurations and their partners, (S,).
 
     Args:
-        scores: (S, N).
-        changed: (S, N).
+        scores: Scores of the configurations, (S, N).
+        changed: Scores of their partners, (S, N).
     """
     variances = np.concatenate([scores, changed], axis=1).var(axis=1)
     return np.asarray(((scores - changed) ** 2).mean(axis=1) / (2 * np.maximum(variances, 1e-300)))

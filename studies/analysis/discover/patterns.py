@@ -1,4 +1,4 @@
-"""A side of a configuration as independent decisions, so that each can be taken from another configuration."""
+"""Patterns: one side of a configuration as independent decisions that can be exchanged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -26,15 +26,15 @@ Read = str | tuple[tuple[Port, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """Edits of one form with one gate at the same layers, such as LoRA at q and v; sizes play no part.
+    """Edits of one form and gate at the same layers, such as LoRA at q and v, without sizes.
 
     Attributes:
-        form: With its smallest bottleneck.
-        gate: How it joins.
-        layers: Where.
-        places: What each edit writes, by its site.
-        read: What they read: what they write, their sublayer's input, a port; one word for all where it is the same,
-            else one for each tensor that is written.
+        form: Form with its smallest bottleneck.
+        gate: Gate of the edits.
+        layers: Layers of the edits.
+        places: Written tensor of each edit, with its site.
+        read: Read tensors: the written one, the sublayer's input, or a port; one word if it is the same for all, else
+            one for each written tensor.
     """
 
     form: Form
@@ -45,7 +45,7 @@ class Pattern:
 
     @classmethod
     def of(cls, edits: Sequence[Edit]) -> "Pattern":
-        """Of edits that share form, gate and layers; at least one."""
+        """Return the pattern of at least one edit with the same form, gate and layers."""
         reads = tuple(_read_word(edit) for edit in edits)
         return cls(
             form=edits[0].form.smallest,
@@ -57,10 +57,10 @@ class Pattern:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """What it was made of, with the smallest bottleneck.
+        """Edits of the pattern with the smallest bottleneck.
 
         Raises:
-            InvalidEditError: If the decisions do not go together.
+            InvalidEditError: If the decisions are incompatible.
         """
         return tuple(
             Edit(site=site, write=write, read=self._read(write), form=self.form, gate=self.gate, layers=self.layers)
@@ -75,7 +75,7 @@ class Pattern:
 
     @property
     def decisions(self) -> dict[str, object]:
-        """What was decided, by dimension; what its form or gate leaves no choice is not among them."""
+        """Decisions by dimension, without those that the form or gate determines."""
         found: dict[str, object] = {
             "form": self.form.name,
             "write": self.places,
@@ -93,7 +93,7 @@ class Pattern:
         return found
 
     def words(self, dimension: str) -> str:
-        """A decision in words."""
+        """Return a decision in words."""
         match dimension:
             case "write":
                 return joined_port_names([write for _, write in self.places])
@@ -113,14 +113,14 @@ class Pattern:
         return "+".join(dict.fromkeys(known.get(word, f"parallel from {word}") for word in words))
 
     def _details(self) -> list[tuple[str, object]]:
-        """Fields of the form that are no dimension of their own; biases that are usual for what is written say so."""
+        """Return the fields of the form without a dimension of their own; usual biases are named as such."""
         found = [(f.name, getattr(self.form, f.name)) for f in fields(self.form) if f.name not in _NO_DETAILS]
         usual = self.form.has_usual_bias(self.places[0][1])
         return [(name, _USUAL if name == "bias" and value == usual else value) for name, value in found]
 
 
 def patterns_of(edits: Sequence[Edit]) -> tuple[Pattern, ...]:
-    """The edits of a side, those together that share form, gate and layers."""
+    """Return the edits of a side, grouped by form, gate and layers."""
     together: dict[tuple[Form, Gate, Layers], list[Edit]] = {}
     for edit in edits:
         together.setdefault((edit.form.smallest, edit.gate, edit.layers), []).append(edit)
@@ -128,7 +128,7 @@ def patterns_of(edits: Sequence[Edit]) -> tuple[Pattern, ...]:
 
 
 def differing(one: Pattern, other: Pattern) -> tuple[str, ...]:
-    """The dimensions in which two patterns were decided otherwise; what only one of them decides is none."""
+    """Return the dimensions in which two patterns differ; dimensions of one alone do not count."""
     mine, theirs = one.decisions, other.decisions
     same_form = mine["form"] == theirs["form"]
     names = [name for name in mine if name in theirs and (same_form or name != "details")]
@@ -136,17 +136,17 @@ def differing(one: Pattern, other: Pattern) -> tuple[str, ...]:
 
 
 def mixed(one: Pattern, other: Pattern, taken: Callable[[str], bool]) -> Pattern:
-    """The first of two patterns with some decisions of the second.
+    """Return the first of two patterns with some decisions of the second.
 
-    What the chosen form or gate must have, and only one of the two patterns decides, is that pattern's.
+    A decision that the chosen form or gate needs, and that one pattern alone has, is taken from that pattern.
 
     Args:
-        one: A pattern.
-        other: Another.
-        taken: Whether the decision on a dimension is the second's.
+        one: Pattern.
+        other: Another pattern.
+        taken: Function from a dimension to whether the second pattern's decision is used.
 
     Raises:
-        InvalidEditError: If the form cannot have what is decided.
+        InvalidEditError: If the form is incompatible with a decision.
     """
 
     def chosen(dimension: str) -> Pattern:
@@ -174,7 +174,7 @@ def mixed(one: Pattern, other: Pattern, taken: Callable[[str], bool]) -> Pattern
 
 
 def is_sized(patterns: Sequence[Pattern]) -> bool:
-    """Whether there is a bottleneck among them."""
+    """Return whether there is a bottleneck among the patterns."""
     return any(isinstance(pattern.form, SizedForm) for pattern in patterns)
 
 
@@ -187,5 +187,5 @@ def _read_word(edit: Edit) -> str:
 
 
 def _named(word: str, write: Port) -> Port:
-    """A port that is read in parallel."""
+    """Return the port that is read in parallel."""
     return _INPUTS.get(write, write) if word == INPUT else Port(word)

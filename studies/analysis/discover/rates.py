@@ -1,4 +1,4 @@
-"""How scores respond to the learning rate."""
+"""Response of scores to the learning rate."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,19 +14,19 @@ from studies.surrogate.structure_distances import Array
 QUESTION = "Which learning rates?"
 
 OUTER = 0.1
-"""Part of a range, at either end, in which an optimum is suspicious."""
+"""Part of a range at either end in which an optimum is suspicious."""
 
 _STRUCTURES = 24
 _DRAWS = 400
 _NARROWED = 0.7
 _NOTE = (
-    "The mean over structures of a form at a side; the other side has the best rate of its form. One form has one rate "
-    "at both sides. from, to: rates that are not worse than the best one with 95%. trials: that tried the form there."
+    "Mean over all structures with this form; the other side at its best rate. One form has one rate at both sides. "
+    "from–to: rates not shown to be worse than the best (95%). trials: number of trials with the form at this side."
 )
 
 
 def rates(knowledge: StudyPosterior) -> Card:
-    """The best rate of every form at every side, the surest first; the points of the card are the curves."""
+    """Return the card of the best rate of every form at every side, the most certain first, with curves."""
     found: list[_Answer] = []
     points: list[dict[str, Any]] = []
     for side in knowledge.measure.parts:
@@ -41,18 +41,17 @@ def rates(knowledge: StudyPosterior) -> Card:
     told = sum(width <= _NARROWED for width, _, _ in found)
     said = [warning for _, _, warning in found if warning]
     if not told:
-        said.append(f"{knowledge.trials} do not tell which learning rates are best.")
+        said.append("No learning rate is shown to be best yet.")
     elif told < len(found):
         said.append(
-            f"Of {len(found) - told} of {len(found)} pairs of form and side {knowledge.trials} do not tell which "
-            "rate is best."
+            f"For {len(found) - told} of {len(found)} pairs of form and side no learning rate is shown to be best yet."
         )
     own: dict[str, Any] = {"name": "rates", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
     return Card.of([row for _, row, _ in found], points=points, sentences=tuple(said), shown=told, **own)
 
 
 _Answer = tuple[float, dict[str, Any], str]
-"""What part of its range may be best, the row of the card, and a warning; empty for none."""
+"""Share of its range that may be best, the row of the card, and a warning or an empty text."""
 
 
 def _curve(
@@ -103,7 +102,7 @@ def _curve(
 def _edge_probability(
     knowledge: StudyPosterior, means: Array, covariance: Array, best: int, side: str, form: str
 ) -> float:
-    """How probable it is that the curve is highest in the outer tenth at the end that the best one is nearer to."""
+    """Return the probability that the curve is highest in the outer tenth at the end nearer to its best rate."""
     spread = covariance + 1e-9 * float(np.trace(covariance)) / len(means) * np.eye(len(means))
     generator = np.random.default_rng(knowledge.measure.generator("rates", side, form).getrandbits(64))
     draws = generator.multivariate_normal(means, spread, _DRAWS, method="eigh", check_valid="ignore")
@@ -116,6 +115,6 @@ def _warning(row: dict[str, Any], *, is_low: bool) -> str:
     end, advice = ("low", "lower") if is_low else ("high", "higher")
     where = f"{row['form'].replace('_', ' ')} at {PLACES[row['at']]}"
     return (
-        f"The best rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}): allow {advice} rates in "
-        "space.learning_rates."
+        f"The best learning rate of {where} is at the {end} end of its range ({row['best_rate']:.1e}). "
+        f"Allow {advice} ones in space.learning_rates."
     )

@@ -1,12 +1,12 @@
-"""What each of several changes is worth when only some of their combinations are legal: exact Shapley values.
+"""Exact Shapley values of changes when only some of their combinations are legal.
 
-The value of a change is its marginal contribution, averaged over all *legal orders*: orders of the changes such that
-what has been changed so far is legal at every step (Faigle and Kern 1992 for precedences; here for any family of legal
-sets). Where everything is legal these are Shapley's values. The values of all changes sum to the difference of the two
-ends, because the contributions along each order do.
+The value of a change is its marginal contribution, averaged over all *legal orders*: orders of the changes in which
+every intermediate combination is legal (Faigle and Kern 1992 for precedences; here for any family of legal sets). If
+everything is legal these are Shapley's values. The values sum to the difference of the two ends, since the
+contributions along each order do.
 
-Changes that need each other are one player: those that every legal combination has both or neither of. Where no legal
-order is left even so, two players are joined, those after which there is one, and most is legal, until there is one.
+Changes that need each other are one player: every legal combination has both or neither. If no legal order remains,
+players are joined in pairs, those with the most legal combinations first, until there is one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LegalOrders:
-    """The orders in which players can join, every combination on the way being legal.
+    """Orders in which players can join through legal combinations.
 
-    A combination is a whole number with a bit for every change that is made.
+    A combination is a bit mask of changes.
 
     Attributes:
-        players: The changes that each of them makes.
-        legal: Combinations of whole players, ascending; the first has nobody, the last everybody.
+        players: Changes of each player.
+        legal: Combinations of whole players, ascending; the first is empty, the last complete.
     """
 
     players: tuple[int, ...]
@@ -36,11 +36,11 @@ class LegalOrders:
 
     @classmethod
     def of(cls, changes: int, is_legal: Callable[[frozenset[int]], bool]) -> "LegalOrders":
-        """The orders of some changes.
+        """Return the legal orders of some changes.
 
         Args:
-            changes: How many.
-            is_legal: Of the changes that are made; not asked of none and of all, which are.
+            changes: Number of changes.
+            is_legal: Function from a set of changes to whether it is legal; the empty and the complete set always are.
         """
         everybody = (1 << changes) - 1
         legal = sorted({0, everybody, *(one for one in range(1, everybody) if is_legal(members(one)))})
@@ -58,23 +58,23 @@ class LegalOrders:
 
     @classmethod
     def _joined(cls, players: tuple[int, ...], legal: Sequence[int]) -> "LegalOrders":
-        """Of some players; what has a part of a player only is left out."""
+        """Return the orders of some players, without combinations of parts of players."""
         whole = (one for one in legal if all(one & player in (0, player) for player in players))
         return cls(players=players, legal=tuple(whole))
 
     @cached_property
     def column(self) -> Mapping[int, int]:
-        """The place of every legal combination among all."""
+        """Index of every legal combination among all."""
         return {combination: place for place, combination in enumerate(self.legal)}
 
     @property
     def count(self) -> int:
-        """How many orders there are."""
+        """Number of legal orders."""
         return self._ways_from_nobody[self.legal[-1]]
 
     @cached_property
     def _ways_from_nobody(self) -> Mapping[int, int]:
-        """Of every combination, in how many legal orders its players can have joined."""
+        """Number of legal orders in which the players of each combination can have joined."""
         ways = {0: 1}
         for one in self.legal[1:]:
             ways[one] = sum(ways.get(one ^ player, 0) for player in self.players if one & player)
@@ -82,14 +82,14 @@ class LegalOrders:
 
     @cached_property
     def _ways_to_everybody(self) -> Mapping[int, int]:
-        """Of every combination, in how many legal orders the others can still join."""
+        """Number of legal orders in which the other players of each combination can still join."""
         ways = {self.legal[-1]: 1}
         for one in self.legal[-2::-1]:
             ways[one] = sum(ways.get(one | player, 0) for player in self.players if not one & player)
         return ways
 
     def weights(self) -> Array:
-        """Values of players are ``weights @ values of combinations``, ``(players, legal)``."""
+        """Return the matrix from values of combinations to values of players, ``(players, legal)``."""
         weights = np.zeros((len(self.players), len(self.legal)))
         for one in self.legal:
             for place, player in enumerate(self.players):
@@ -101,10 +101,10 @@ class LegalOrders:
         return weights
 
     def greedy(self, values: Array) -> tuple[int, ...]:
-        """Places of the players in the legal order in which that joins next which gains most, the first of equals.
+        """Return the players in the legal order in which the largest gain comes next, the first of equals.
 
         Args:
-            values: Of the legal combinations, ``(legal,)``.
+            values: Values of the legal combinations, ``(legal,)``.
         """
         order: list[int] = []
         made = 0
@@ -121,7 +121,7 @@ class LegalOrders:
 
 
 def members(combination: int) -> frozenset[int]:
-    """The changes that a combination makes."""
+    """Return the changes of a combination."""
     return frozenset(place for place in range(combination.bit_length()) if combination >> place & 1)
 
 

@@ -1,4 +1,4 @@
-"""How small the delta can be."""
+"""Smallest trials that are as good as the best."""
 
 from typing import Any
 
@@ -15,27 +15,27 @@ from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
 QUESTION = "How small can it be?"
 
 POINTS = 0.5
-"""How far below the best counts as as good."""
+"""Points below the best within which a trial is as good."""
 
 MOST = 400
-"""Complete trials that are compared; with more, those that promise most and those on the front."""
+"""Largest number of complete trials that are compared; of more, the best ones and those on the front."""
 
 _DRAWS = 4000
 _IN_PERCENT = (BLEU.name, CHRF.name, TER.name)
 _LIKELY = 0.8
 _NOTE = (
-    "Trials that no smaller one is expected to reach, with 95% intervals of their estimates. as good: probability that "
-    f"the trial truly scores at most {POINTS} points less than the best of all."
+    "Trials with a higher estimate than all smaller ones, with 95% intervals. as good: probability that the trial's "
+    f"true score is at most {POINTS} points below the best."
 )
 
 
 def point_of(metric: str) -> float:
-    """What people call a point of a metric: a hundredth, or 1 where the metric is in percent."""
+    """Return one point of a metric: a hundredth, or 1 for metrics in percent."""
     return 1.0 if metric in _IN_PERCENT else 0.01
 
 
 def sizes(knowledge: StudyPosterior) -> Card:
-    """The best within every size, the smallest first; the points of the card are all complete trials.
+    """Return the card of the best trial within every size, the smallest first, with all complete trials as points.
 
     Raises:
         StudiesError: If no trial is complete.
@@ -66,7 +66,7 @@ def sizes(knowledge: StudyPosterior) -> Card:
 
 
 def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[int]]:
-    """Of complete trials those of the highest posterior means, and those on the front; what each stores.
+    """Return the complete trials with the highest posterior means and those on the front, and their stored parameters.
 
     Raises:
         StudiesError: If no trial is complete.
@@ -86,10 +86,10 @@ def _sentences(rows: list[dict[str, Any]], knowledge: StudyPosterior) -> tuple[s
     largest = max(rows, key=lambda row: row["estimate"])
     row = next((row for row in rows if row["as_good"] >= _LIKELY), None)
     if row is None or row is largest:
-        return (f"{knowledge.trials} name no smaller one within {POINTS} points of the best.",)
+        return (f"No smaller trial is shown to be within {POINTS} points of the best.",)
     smaller = 1 - row["parameters"] / max(1, largest["parameters"])
     saved = f", {smaller:.0%} less than the best" if smaller > 0 else ""
     return (
-        f"The smallest that is within {POINTS} points of the best, with a probability of {row['as_good']:.2f}, is "
-        f"trial {row['trial']} with {row['parameters']:,} parameters ({row['of_budget']:.0%} of the budget{saved}).",
+        f"Trial {row['trial']} is the smallest within {POINTS} points of the best (probability {row['as_good']:.2f}): "
+        f"{row['parameters']:,} parameters ({row['of_budget']:.0%} of the budget{saved}).",
     )

@@ -1,34 +1,34 @@
-"""What a study has taught in three to five sentences."""
+"""Summary of a study's discoveries in three to five sentences."""
 
-from studies.analysis.card import Card, estimate_words
+from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.score_evidence import Estimate
 from studies.surrogate.observation import Observation
 
 
 def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
-    """What was found, what mattered and what did not, what the trials do not tell, and what to run to know.
+    """Return sentences on results, important and unimportant choices, open questions, and the next command.
 
     Args:
-        knowledge: That was asked.
-        cards: Its answers.
+        knowledge: Posterior of the study.
+        cards: Cards of its analyses.
 
     Raises:
         StudiesError: If no trial is complete.
     """
     by_name = {card.name: card for card in cards}
-    said = [_found(knowledge)]
-    said += by_name["matters"].sentences if "matters" in by_name else ()
-    said += by_name["winner"].sentences[1:2] if "winner" in by_name else ()
+    sentences = [_lead(knowledge)]
+    sentences += by_name["matters"].sentences if "matters" in by_name else ()
+    sentences += by_name["winner"].sentences[1:2] if "winner" in by_name else ()
     name = knowledge.study or "STUDY"
-    said.append(
-        f"To know: 'deltaspace confirm {name}' trains the best again with fresh seeds, 'deltaspace ablate {name} best' "
-        "its differences one by one; more trials tell more of what matters."
+    sentences.append(
+        f"To confirm the best trial with fresh seeds: deltaspace confirm {name}. "
+        f"To train its differences one by one: deltaspace ablate {name} best."
     )
-    return tuple(said)
+    return tuple(sentences)
 
 
-def _found(knowledge: StudyPosterior) -> str:
+def _lead(knowledge: StudyPosterior) -> str:
     own, published = ([one for one in knowledge.complete if (one.method is None) == is_own] for is_own in (True, False))
     if not own or not published:
         winner = knowledge.winner
@@ -38,13 +38,17 @@ def _found(knowledge: StudyPosterior) -> str:
         )
     one, other = knowledge.best_of(own), knowledge.best_of(published)
     gap = Estimate.of_difference(*knowledge.expected([one, other]))
-    worth = f"{estimate_words(gap, knowledge.metric)} by estimate (95%)"
     if gap.low > 0:
-        return f"The best discovery, {_name(one)}, beats the best published method, {_name(other)}: {worth}."
-    if gap.high < 0:
-        return f"Nothing beats the best published method, {_name(other)}; the best discovery, {_name(one)}: {worth}."
+        decision = "shown to be better (95%)"
+    elif gap.high < 0:
+        decision = "shown to be worse (95%)"
+    else:
+        decision = "not decided (95%)"
+    amount = f"{abs(gap.mean):.4f} ± {gap.reach:.4f} {'more' if gap.mean >= 0 else 'less'} {knowledge.metric}"
+    found = _name(one)
     return (
-        f"{knowledge.trials} do not tell whether {_name(one)} beats the best published method, {_name(other)}: {worth}."
+        f"{found[0].upper()}{found[1:]}, the best discovery, is expected to have {amount} than {_name(other)}, "
+        f"the best published method: {decision}."
     )
 
 

@@ -1,7 +1,7 @@
-"""The uniform measure of a space: draws of its configurations, and what is the same as one of them but for one thing.
+"""Uniform measure of a space: draws of configurations, and variants of them that differ in one dimension.
 
-Everything that is said of a space in general is a mean over these draws. They are of the space alone, not of what the
-sampler has tried, so what it favoured does not weigh more.
+General statements on a space are means over these draws. They depend on the space alone, so configurations that the
+sampler favoured have no more weight.
 """
 
 import random
@@ -31,18 +31,18 @@ _FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "gate": ("variant",),
     "heads": ("write", "read"),
 }
-"""What may change with a dimension, because it must: who writes another tensor in sequence reads another one, too."""
+"""Dimensions that may have to change with another: a sequential edit of another tensor also reads another one."""
 
 
 class PartTraits:
-    """The design dimensions of the structures of one part of the model, as tables name them.
+    """Design dimensions of the structures of one part of the model, by their names in tables.
 
     Args:
-        points: The structures by number.
+        points: Structures by number.
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
-        """Read every structure; a trait that it has not is an empty text."""
+        """Read every structure; a missing trait is an empty text."""
         views = [side_view(point.edits) for point in points]
         traits = [[getattr(view, name) for name in _TRAITS] for view in views]
         self._texts = np.array([["" if one is None else str(one) for one in some] for some in traits])
@@ -50,19 +50,19 @@ class PartTraits:
         self._has = self._texts != ""
 
     def of(self, number: int, dimension: str) -> str:
-        """The value of a dimension; empty where a structure has none."""
+        """Return the value of a dimension; empty if the structure has none."""
         return str(self._texts[number, _TRAITS.index(dimension)])
 
     def values(self, dimension: str) -> tuple[str, ...]:
-        """All values that some structure has, those of most structures first."""
+        """Return all values of a dimension, the most frequent first."""
         counted = Counter(filter(None, self._texts[:, _TRAITS.index(dimension)].tolist()))
         return tuple(sorted(counted, key=lambda value: (-counted[value], value)))
 
     def matches(self, number: int, dimension: str) -> Mapping[str, tuple[int, ...]]:
-        """By other value of a dimension, the structures that are the same else, but for what must follow.
+        """Return the otherwise equal structures by other value of a dimension, except for what must change with it.
 
-        What only one of two structures has, such as an activation, is no difference. Of several structures those that
-        differ least are named.
+        A trait of one structure alone, such as an activation, is no difference. Of several structures those that
+        differ least are returned.
         """
         column = _TRAITS.index(dimension)
         differs, both = self._codes != self._codes[number], self._has & self._has[number]
@@ -80,48 +80,48 @@ class UniformDraws:
     """Draws of a space.
 
     Args:
-        encoding: Of the space.
-        seed: Of the draws.
+        encoding: Encoding of the space.
+        seed: Seed of the draws.
     """
 
     def __init__(self, encoding: Encoding, seed: int) -> None:
-        """Draw nothing yet."""
+        """Start without draws."""
         self.encoding = encoding
         self._seed = seed
 
     @cached_property
     def draws(self) -> tuple[EncodedConfiguration, ...]:
-        """Uniform over sides, forms and structures; shares and rates are uniform in their ranges."""
+        """Draws uniform over sides, forms and structures; shares and learning rates are uniform in their ranges."""
         random_candidates, draw = RandomCandidates(self.encoding), self.generator("draws")
         return tuple(random_candidates.draw(draw) for _ in range(DRAWS))
 
     @cached_property
     def traits(self) -> Mapping[str, PartTraits]:
-        """Of the structures of every part."""
+        """Traits of the structures of every part."""
         return {name: PartTraits(part.points) for name, part in self.encoding.parts.items()}
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[str, ...]]:
-        """The parts of each side that is searched."""
+        """Parts of each searched side."""
         names = tuple(self.encoding.parts)
         found = {"attention": tuple(name for name in names if name != FFN), "ffn": (FFN,) if FFN in names else ()}
         return {side: parts for side, parts in found.items() if parts}
 
     def generator(self, *words: object) -> random.Random:
-        """Random numbers for some use of their own."""
+        """Return a random generator for one purpose."""
         return random.Random(hashed_seed("discover", self._seed, *words, bits=64))
 
     def value(self, encoded: EncodedConfiguration, side: str, dimension: str) -> str:
-        """The value that all parts of an edited side have; empty where they have none, or differ."""
+        """Return the common value of all parts of an edited side; empty if there is none."""
         values = {self.traits[part].of(number, dimension) for part, number in encoded.by_name[side].parts}
         return values.pop() if len(values) == 1 else ""
 
     def values(self, side: str, dimension: str) -> tuple[str, ...]:
-        """All values of a dimension at a side, the most frequent first."""
+        """Return all values of a dimension at a side, the most frequent first."""
         return tuple(dict.fromkeys(one for part in self.parts[side] for one in self.traits[part].values(dimension)))
 
     def others(self, encoded: EncodedConfiguration, side: str, dimension: str) -> dict[str, list[EncodedConfiguration]]:
-        """By other value of a dimension at an edited side, the configurations that are the same but for it.
+        """Return the otherwise equal configurations by other value of a dimension at an edited side.
 
         Only sides with one edit at each part are changed, all parts alike.
         """

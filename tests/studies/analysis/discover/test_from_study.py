@@ -36,7 +36,7 @@ def test_knowledge_is_remembered_until_a_trial_is_added(planted):
 
 def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(tmp_path, planted, monkeypatch):
     few = Planted(f"sqlite:///{tmp_path}/few.db", 11)
-    said = r"must have 12 trials with a reading, 4 of them complete, .* has 11 and 11"
+    said = "needs 12 measured trials, 4 of them complete; 'planted' has 11 and 11"
     with pytest.raises(StudiesError, match=said):
         knowledge_of(few.ledger, "planted", lambda study: few.space)
     monkeypatch.setattr("studies.analysis.estimates.FEWEST_COMPLETE", 17)

@@ -96,7 +96,7 @@ def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told):
 @pytest.mark.parametrize(("peak", "end", "advice"), [(-1.5, "low", "lower"), (1.5, "high", "higher")])
 def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak, end, advice):
     said = rates(Told(peak=peak, deviation=1e-4)).sentences
-    assert any(f"is at the {end} end of its range" in one and f"allow {advice} rates" in one for one in said)
+    assert any(f"is at the {end} end of its range" in one and f"Allow {advice} ones" in one for one in said)
     assert not any("end of its range" in one for one in rates(Told(peak=peak, deviation=0.5)).sentences)
 
 
@@ -105,8 +105,9 @@ def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves():
     smallest, best = card.points.iloc[0], card.points.loc[card.points["estimate"].idxmax()]
     less = 1 - smallest["parameters"] / best["parameters"]
     assert less > 0.1
-    assert f"trial {smallest['trial']} with {smallest['parameters']:,} parameters" in card.sentences[0]
-    assert f", {less:.0%} less than the best)" in card.sentences[0]
+    assert card.sentences[0].startswith(f"Trial {smallest['trial']} is the smallest within 0.5 points of the best")
+    assert f": {smallest['parameters']:,} parameters (" in card.sentences[0]
+    assert f", {less:.0%} less than the best)." in card.sentences[0]
 
 
 def test_gains_lead_from_step_to_step_and_values_have_intervals(told):
@@ -121,7 +122,7 @@ def test_gains_lead_from_step_to_step_and_values_have_intervals(told):
 
 @pytest.mark.parametrize(
     ("keeps", "deviation", "words"),
-    [(max, 1e-3, "The best discovery"), (min, 1e-3, "Nothing beats the best"), (max, 1.0, "do not tell whether trial")],
+    [(max, 1e-3, "shown to be better"), (min, 1e-3, "shown to be worse"), (max, 1.0, "not decided")],
 )
 def test_what_was_found_is_said_first(keeps, deviation, words):
     told = Told(deviation=deviation)
