@@ -121,7 +121,7 @@ def init(
         data = [data]
     if not (isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)):
         folder = Path(output).parent if output else Path()
-        data = [save_object(data, folder / f"{own.get('name', 'study')}-data")]
+        data = [os.path.relpath(save_object(data, folder / f"{own.get('name', 'study')}-data"))]
     source = source_of(data, configuration=configuration)
     file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
@@ -136,9 +136,9 @@ def init(
 
 
 def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys with the folders in them as they are called from another one."""
+    """Return the keys with a relative folder of data as it is called from another folder; an absolute one stays."""
     task = dict(keys["task"])
-    if "folder" in task:
+    if "folder" in task and not Path(task["folder"]).is_absolute():
         task["folder"] = os.path.relpath(task["folder"], folder)
     backbone = keys["backbone"]
     if backbone != "embedded" and expanded(backbone).is_dir():

@@ -30,8 +30,14 @@ def one_line(error: BaseException) -> str:
         error = error.__cause__
     if type(error).__name__ == "OfflineModeIsEnabled":  # its own text blames a variable that may not be set
         return "the hub cannot be reached (or HF_HUB_OFFLINE is set), and its cache does not hold it."
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:297]}..."
+    return bounded_line(str(error)) or type(error).__name__
+
+
+def bounded_line(text: str, most: int = 300) -> str:
+    """Return a text on one line of at most so many characters, what a terminal would obey written out."""
+    line = " ".join(text[: 4 * most].split())
+    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+    return plain if len(plain) <= most and len(text) <= 4 * most else f"{plain[: most - 3]}..."
 
 
 @contextmanager

@@ -45,6 +45,9 @@ _NOTICE = "reading the data; then a few steps are timed, which takes up to a min
 @click.option("--label", metavar="COLUMN", help="Of a classification.  [default: from the columns]")
 @click.option("--source", metavar="COLUMN", help="What is read where a text is written.  [default: from the columns]")
 @click.option("--target", metavar="COLUMN", help="What is written.  [default: from the columns]")
+@click.option("--context", metavar="COLUMN", help="What a question is about.  [default: from the columns]")
+@click.option("--question", metavar="COLUMN", help="Of question answering.  [default: from the columns]")
+@click.option("--answers", metavar="COLUMN", help="Of question answering.  [default: from the columns]")
 @click.option("--output", metavar="FILE.yaml", type=click.Path(path_type=Path), help="[default: NAME.yaml]")
 @click.option("--overwrite", is_flag=True, help="Write the study file even if it is there.")
 @json_option
@@ -61,8 +64,9 @@ def init(  # noqa: PLR0913 - one argument per option
     """Look at data and write a study file for it.
 
     A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
-    such files. Columns of well-known names make the task, or those that --text and --label, or --source and --target
-    name. Some trials are trained for a few seconds to find how many there is time for; nothing is recorded.
+    such files. Columns of well-known names make the task, or those that --text and --label, or --source and --target,
+    or --context, --question and --answers name; translation.en is the field en of a column translation. Some trials
+    are trained for a few seconds to find how many there is time for; nothing is recorded.
     """
     if not no_steps:
         notice(_NOTICE)

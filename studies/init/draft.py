@@ -18,7 +18,8 @@ from studies.study_file.yaml_text import dump_yaml
 from trial_runner.backbones import EMBEDDED, config_of, load_tokenizer, position_limit
 from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import TASK_KINDS, TaskKind
-from trial_runner.tasks.inspection import columns_in, guess, look_at
+from trial_runner.tasks.data.column_kinds import Column, look_at, names_of
+from trial_runner.tasks.inspection import columns_in, guess
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -115,7 +116,7 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
     head = (
         f"{kind.name}: {', '.join(f'{name} {size:,}' for name, size in sizes.items())}"
         f"{'' if is_whole else ' (of a large file: what its beginning has)'}",
-        *_labels_said(labels),
+        *_label_summary(labels, found, columns),
         *(() if task is None else task.notes),
         *_columns_said(found, list(columns)),
         *([f"not used: {', '.join(source.unused)}"] * bool(source.unused)),
@@ -194,11 +195,27 @@ def fitting(room: float, steps: int, trials: int | None = None) -> tuple[int, in
     return count, max(_FEWEST_STEPS, int(steps * min(1.0, room / count)) // 10 * 10)
 
 
-def _labels_said(labels: Counter[Any]) -> Iterator[str]:
-    for label, count in labels.most_common(1):
-        yield f"{len(labels)} labels; the most frequent, {label}, has {count / labels.total():.0%} of the rows"
-    if len(labels) > 2 and all(isinstance(label, int | float) for label in labels):
-        yield "the labels are numbers: --kind regression learns them as such"
+def _label_summary(labels: Counter[Any], found: Mapping[str, Any], columns: Mapping[str, Column]) -> Iterator[str]:
+    """Yield lines on the labels of a classification: how even they are, and what their numbers stand for."""
+    for most_frequent, count in labels.most_common(1):
+        yield f"{len(labels)} labels; the most frequent, {most_frequent}, has {count / labels.total():.0%} of the rows"
+    if not labels:
+        return
+    label = found["label"]
+    numbers = next((name for name in columns if names_of(columns, name) == label), None)
+    names = names_of(columns, label)
+    if numbers is not None:
+        yield (
+            f"{numbers} has {len(labels)} whole numbers; {label} has their names, which are the labels: "
+            f"--label {label}."
+        )
+    elif names is not None:
+        yield f"{label} has {len(labels)} whole numbers, read as classes; {names} has their names: --label {names}."
+    elif len(labels) > 2 and all(isinstance(each, int) for each in labels):
+        yield (
+            f"{label} has {len(labels)} whole numbers, read as classes; to learn them as a scale: "
+            f"--kind regression --label {label}."
+        )
 
 
 def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:

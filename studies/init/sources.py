@@ -106,7 +106,10 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
             raise TaskError(f"data must be {READABLE}; got {path}: {what}.")
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
     title = stem_of(paths[0]) if len(paths) == 1 and not _split_said(stem_of(paths[0])) else folder.name
-    return _source(title, {"folder": str(folder)}, _named(paths, folder))
+    named = _named(paths, folder)
+    if not all(path.is_absolute() for path in paths):
+        folder = Path(os.path.relpath(folder))
+    return _source(title, {"folder": str(folder)}, named)
 
 
 def _named(files: Sequence[Path], folder: Path) -> dict[str, str]:

@@ -1,19 +1,16 @@
 """What the columns of a dataset hold, and which task they make: by their names where those are usual."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from contextlib import suppress
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.columns import column
-from trial_runner.tasks.data.linearise import is_conversation
+from trial_runner.tasks.data.column_kinds import Column, ColumnKind, flat, names_of
+from trial_runner.tasks.data.columns import TRANSLATION
 from trial_runner.tasks.kinds import TASK_KINDS
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 _LABELS = ("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y")
 _PAIRS = (
@@ -42,78 +39,15 @@ _FROM_TO: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]] = (
 )
 _OF_LABELS = ("classification", "regression")
 _ASKED = ("context", "question", "answers")
+_ASKED_NAMES: Mapping[str, tuple[str, ...]] = {
+    "context": ("context", "passage", "paragraph", "story", "article", "document", "dialogue", "dialog", "text"),
+    "question": ("question", "query"),
+    "answers": ("answers", "answer", "response"),
+}
+_OPTIONS = ("text", "label", "source", "target", *_ASKED)
+"""Keys of a task that options of ``deltaspace init`` name."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 _CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
-_FEW_LABELS = 20
-_ROWS_OF_A_LABEL = 20
-_WORDS_OF_A_LABEL = 6
-
-
-class ColumnKind(StrEnum):
-    """What stands in a column."""
-
-    TEXT = "text"
-    LABEL = "labels"
-    """Few different short texts, whole numbers, or true and false."""
-    NUMBER = "numbers"
-    TEXTS = "lists of texts"
-    CONVERSATION = "messages with a role and a content"
-    EMPTY = "nothing"
-    OTHER = "something else"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column as some rows show it.
-
-    Attributes:
-        kind: What stands in it.
-        values: Of the rows looked at.
-    """
-
-    name: str
-    kind: ColumnKind
-    values: tuple[Any, ...]
-
-    @property
-    def is_scale(self) -> bool:
-        """Whether it holds numbers, some of them with a fraction."""
-        return self.kind is ColumnKind.NUMBER and any(value % 1 > 0 for value in self.values if value is not None)
-
-
-def look_at(dataset: "Dataset") -> dict[str, Column]:
-    """The columns of a dataset by their names, in their order."""
-    return {name: _look(dataset, name) for name in dataset.column_names} if len(dataset) else {}
-
-
-def _look(dataset: "Dataset", name: str) -> Column:
-    values = tuple(column(dataset, name, "train"))
-    there = [value for value in values if value is not None and value != "" and value != []]
-    return Column(name=name, kind=_kind_of(dataset.features[name], there), values=values)
-
-
-def _kind_of(feature: Any, there: list[Any]) -> ColumnKind:
-    if not there:
-        return ColumnKind.EMPTY
-    if getattr(feature, "names", None) is not None:
-        return ColumnKind.LABEL
-    if all(isinstance(value, str | int | float) for value in there):
-        return _plain_kind_of(there)
-    if all(map(is_conversation, there)):
-        return ColumnKind.CONVERSATION
-    if all(isinstance(value, list) and all(isinstance(text, str) for text in value) for value in there):
-        return ColumnKind.TEXTS
-    return ColumnKind.OTHER
-
-
-def _plain_kind_of(there: list[Any]) -> ColumnKind:
-    distinct = len(set(there))
-    words = sum(len(str(value).split()) for value in there) / len(there)
-    is_few = distinct <= max(_FEW_LABELS, len(there) // _ROWS_OF_A_LABEL) and 2 * distinct <= max(4, len(there))
-    if any(isinstance(value, float) for value in there):
-        return ColumnKind.NUMBER
-    if is_few and words <= _WORDS_OF_A_LABEL:
-        return ColumnKind.LABEL
-    return ColumnKind.TEXT if any(isinstance(value, str) for value in there) else ColumnKind.NUMBER
 
 
 Keys = dict[str, Any]
@@ -131,33 +65,136 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     Raises:
         TaskError: If nothing usual is among them, or a column that is wished for is not.
     """
-    wished = {key: value for key, value in (wished or {}).items() if value}
     if kind not in (None, *TASK_KINDS):
         raise TaskError(f"the kind of a task must be one of {', '.join(TASK_KINDS)}; got {kind!r}.")
-    named = []
-    for name in columns_in(wished):
-        found = columns.get(name) or columns.get(name.partition(".")[0])
-        if found is None:
-            raise TaskError(f"no column {name!r}; there are: {', '.join(columns)}.{name_hint(name, columns)}")
-        named.append(found)
-    if set(wished) <= {"label"}:
+    known = flat(columns)
+    wished = {key: _path_of(known, value) for key, value in (wished or {}).items() if value}
+    named = [known.get(name) or known[name.partition(".")[0]] for name in columns_in(wished)]
+    if kind is not None:
+        _check_keys(kind, wished)
+    if any(one.name not in columns for one in named):
+        columns = known
+    if set(wished) <= {"label"} and kind in (None, *_OF_LABELS):
         _refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))
+    found = _wished_task(columns, kind, wished) or _guessed(columns, kind)
+    if found is None:
+        held = "; ".join(f"{name}: {one.kind.value}" for name, one in known.items() if not one.fields)
+        pair = "a text and a label" if kind in _OF_LABELS else "a text and what is written of it"
+        needed = f"a task of kind {kind} needs {pair}"
+        if kind is None:
+            needed = f"a task needs a text and a label, or {pair}"
+        raise TaskError(f"{needed}; the columns are {held}. {_suggestion(columns, kind)}")
+    return found
+
+
+def _wished_task(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Keys | None:
+    """Return the task of the columns that are named; None if none is, unless the kind alone says it."""
+    if kind == "instruction" and "text" in wished:
+        return {"kind": kind, **wished}
     if "label" in wished or "text" in wished:
         return _labelled(columns, kind, wished)
-    if set(wished) & set(_ASKED):
-        return {"kind": "question_answering", "questions": wished}
-    if wished:
-        if not {"source", "target"} <= set(wished):
-            raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
-        return _written(columns, kind or "summarisation", wished["source"], wished["target"])
-    guessed = _guessed(columns, kind)
-    if guessed is None:
-        held = "; ".join(f"{name}: {one.kind.value}" for name, one in columns.items())
+    if kind == "question_answering" or set(wished) & set(_ASKED):
+        return _asked(columns, wished)
+    if not wished:
+        return None
+    if not {"source", "target"} <= set(wished):
+        raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
+    source, target = wished["source"], wished["target"]
+    return _written(columns, kind or _written_kind(columns, source, target), source, target)
+
+
+def _path_of(known: Mapping[str, Column], value: Any) -> Any:
+    """Return the path of a column that is named, or of each of a list; a field of ``translation`` by its own name.
+
+    Raises:
+        TaskError: If there is no such column.
+    """
+    if not isinstance(value, str):
+        return [_path_of(known, each) for each in value]
+    for name in (value, f"{TRANSLATION}.{value}"):
+        if name in known:
+            return name
+    holder = known.get(value.partition(".")[0])
+    if holder is not None and not holder.fields:
+        return value  # into lists of mappings, which is checked where they are read
+    names = [name for name, one in known.items() if not one.fields]
+    raise TaskError(f"no column {value!r}; there are: {', '.join(names)}.{name_hint(value, names)}")
+
+
+def _check_keys(kind: str, wished: Mapping[str, Any]) -> None:
+    """Refuse columns that a kind of task does not have.
+
+    Raises:
+        TaskError: If one of them is named.
+    """
+    own = _ASKED if kind == "question_answering" else TASK_KINDS[kind].column_keys
+    wrong = [f"--{key}" for key in wished if key not in own]
+    if wrong:
+        options = ", ".join(f"--{key}" for key in own if key in _OPTIONS)
+        raise TaskError(f"--kind {kind} takes {options}; got {', '.join(wrong)}. Leave it out, or take another kind.")
+
+
+def _asked(columns: Mapping[str, Column], wished: Mapping[str, Any]) -> Keys:
+    """Return a task of questions: its columns by the names that are wished for, else by usual ones.
+
+    Raises:
+        TaskError: If one of them is not there.
+    """
+    by_name = {name.lower(): name for name in columns}
+    found = dict(wished)
+    for key, names in _ASKED_NAMES.items():
+        found.setdefault(key, next((by_name[name] for name in names if name in by_name), None))
+    missing = [key for key, name in found.items() if name is None]
+    if missing:
         raise TaskError(
-            f"a task needs a text and a label, or a text and what is written of it; the columns are {held}. Say which "
-            "with --text and --label, or --source and --target."
+            f"a task of kind question_answering needs a context, a question and answers; of {', '.join(columns)} none "
+            f"is called {missing[0]}. Name it with --{missing[0]}."
         )
-    return guessed
+    questions = {key: found[key] for key in _ASKED}
+    return {"kind": "question_answering", "questions": questions, **_joined(columns, (found["context"],))}
+
+
+def _written_kind(columns: Mapping[str, Column], source: str, target: str) -> str:
+    """Return the kind of a task of two columns: translation if both are in one column of texts by language."""
+    holder = source.rpartition(".")[0]
+    is_translation = holder == target.rpartition(".")[0] and holder in columns and _is_translation(columns[holder])
+    return "translation" if is_translation else "summarisation"
+
+
+def _is_translation(one: Column) -> bool:
+    """Return whether a column holds texts by language: called so, or with codes of languages as its fields."""
+    names = _names_of_texts(one)
+    return len(names) > 1 and (one.name == TRANSLATION or all(map(_LANGUAGE.fullmatch, names)))
+
+
+def _names_of_texts(one: Column) -> list[str]:
+    texts = (ColumnKind.TEXT, ColumnKind.LABEL)
+    return [
+        name.rpartition(".")[2]
+        for name, each in one.fields.items()
+        if each.kind in texts and any(isinstance(value, str) for value in each.values)
+    ]
+
+
+def _suggestion(columns: Mapping[str, Column], kind: str | None) -> str:
+    """Return a sentence on how to name the columns: those inside another column if there are such."""
+    for one in columns.values():
+        fields = {name.rpartition(".")[2]: each for name, each in one.fields.items()}
+        if fields and kind in (None, *_OF_LABELS) and not _is_translation(one):
+            with suppress(TaskError):
+                keys = _labelled(fields, kind, {})
+                texts = ",".join(f"{one.name}.{name}" for name in columns_in({"text": keys["text"]}))
+                options = f"--text {texts} --label {one.name}.{keys['label']}"
+                return f"The column {one.name} holds {_enumerated(list(fields))}: {options}."
+        texts_inside = _names_of_texts(one)
+        if len(texts_inside) > 1 and kind not in _OF_LABELS:
+            options = f"--source {one.name}.{texts_inside[0]} --target {one.name}.{texts_inside[1]}"
+            return f"The column {one.name} holds {_enumerated(texts_inside)}: {options}."
+    return "Say which with --text and --label, or --source and --target."
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
@@ -170,7 +207,7 @@ def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
 def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
     """The task that nothing is said of but maybe its kind; None if it is not clear."""
     labels = _label_names(columns, kind) if kind in (None, *_OF_LABELS) else []
-    if kind in (None, "question_answering") and set(_ASKED) <= set(columns):
+    if kind is None and set(_ASKED) <= set(columns):
         return {"kind": "question_answering", "questions": {key: key for key in _ASKED}}
     if labels and labels[0].lower() in _LABELS:
         return _labelled(columns, kind, {})
@@ -190,11 +227,11 @@ def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
 def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
     """Columns that may be the label: one that is called so, else all of few values, else numbers on a scale."""
     scales = [name for name, one in columns.items() if one.is_scale]
-    if kind == "regression":
-        return scales
     plain = (ColumnKind.LABEL, ColumnKind.NUMBER, ColumnKind.TEXT)
     named = [name for usual in _LABELS for name in columns if name.lower() == usual and columns[name].kind in plain]
     few = [name for name, one in columns.items() if one.kind is ColumnKind.LABEL]
+    if kind == "regression":
+        return scales or [name for name in (*named, *few) if columns[name].is_whole][:1]
     return named[:1] or few or (scales if kind is None else [])
 
 
@@ -208,6 +245,8 @@ def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[s
     labels = [name for name in _label_names(columns, kind) if name not in named]
     if "label" in wished:
         labels = [wished["label"]]
+    elif kind != "regression":
+        labels = list(dict.fromkeys(names_of(columns, name) or name for name in labels))
     if len(labels) != 1:
         which = f"{', '.join(labels)} may be it" if labels else f"of {', '.join(columns)} none is"
         raise TaskError(f"a label must be among the columns; {which}. Name it with --label.")

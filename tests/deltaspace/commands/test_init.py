@@ -47,7 +47,10 @@ def test_a_label_of_numbers_may_be_a_class_or_a_scale(said, here):
     stars = [{"review": f"{number} of the films that I saw this year", "stars": number % 5} for number in range(200)]
     write_csv(here / "stars.csv", stars)
     said("stars.csv")
-    assert "# the labels are numbers: --kind regression learns them as such\n" in (here / "stars.yaml").read_text()
+    assert (
+        "# stars has 5 whole numbers, read as classes; to learn them as a scale: --kind regression --label stars.\n"
+        in (here / "stars.yaml").read_text()
+    )
 
 
 def test_a_file_becomes_a_commented_study_file(said, here):
@@ -73,6 +76,16 @@ def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(said, here, tiny
     written = yaml.safe_load((here / "studies" / "mine.yaml").read_text())
     assert written["task"]["folder"] == "../data"
     assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
+
+
+@pytest.mark.parametrize("given", ["data", "data/train.csv"])
+def test_folder_of_data_stays_absolute_or_relative(said, here, given):
+    write_csv(here / "data" / "train.csv")
+    (here / "studies").mkdir()
+    for name, data, folder in (("far", str(here / given), str(here / "data")), ("near", given, "../data")):
+        said(data, "--output", f"studies/{name}.yaml")
+        assert yaml.safe_load((here / "studies" / f"{name}.yaml").read_text())["task"]["folder"] == folder
+        assert read_specification(f"studies/{name}.yaml").task.folder == str(here / "data")
 
 
 def test_nothing_is_overwritten_unless_it_is_said(said, here):

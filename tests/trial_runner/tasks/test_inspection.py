@@ -7,7 +7,8 @@ import datasets
 import pytest
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.inspection import ColumnKind, guess, look_at
+from trial_runner.tasks.data.column_kinds import ColumnKind, look_at
+from trial_runner.tasks.inspection import guess
 
 LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
@@ -57,7 +58,7 @@ PROMPTS = many(prompt=text, completion=text)
 CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
     "SST-2": (many(sentence=text, label=parity, idx=number), "classification", {"text": "sentence", "label": "label"}),
     "SICK": (SICK, "classification", {"text": PAIR, "label": "label"}),
-    "banking77": (BANKING, "classification", {"text": "text", "label": "label"}),
+    "banking77": (BANKING, "classification", {"text": "text", "label": "label_text"}),
     "unusual names": (many(opinion=text, verdict=mood), "classification", {"text": "opinion", "label": "verdict"}),
     "dialogues": (TALKS, "classification", {"text": "dialogue", "label": "emotion", "join": "\n"}),
     "XSum": (
@@ -179,3 +180,87 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
 )
 def test_a_column_is_of_the_kind_of_what_stands_in_it(value, kind):
     assert look_at(datasets.Dataset.from_list(many(x=value)))["x"].kind is kind
+
+
+PAIRS_OF_TEXTS = many(translation=lambda n: {"en": text(n), "ro": f"ro {text(n)}"})
+NESTED = many(data=lambda n: {"text": text(n), "label": mood(n)})
+
+
+@pytest.mark.parametrize("kind", [None, "translation", "summarisation"])
+def test_texts_by_language_are_suggested_by_their_paths(kind):
+    said = r"the columns are translation\.en: text; translation\.ro: text\. The column translation holds en and ro: "
+    with pytest.raises(TaskError, match=said + r"--source translation\.en --target translation\.ro\.$"):
+        seen(PAIRS_OF_TEXTS, kind)
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "ro"), ("translation.en", "ro")])
+def test_languages_are_named_by_themselves_or_by_path(source, target):
+    keys = {"kind": "translation", "source": "translation.en", "target": "translation.ro"}
+    assert seen(PAIRS_OF_TEXTS, source=source, target=target) == keys
+    named = seen(PAIRS_OF_TEXTS, "summarisation", source=source, target=target)
+    assert named == {**keys, "kind": "summarisation"}
+    with pytest.raises(TaskError, match=r"no column 'de'; there are: translation\.en, translation\.ro\."):
+        seen(PAIRS_OF_TEXTS, source="en", target="de")
+
+
+def test_fields_of_a_column_are_suggested_as_text_and_label():
+    with pytest.raises(TaskError, match=r"holds text and label: --text data\.text --label data\.label\.$"):
+        seen(NESTED)
+    keys = {"text": "data.text", "label": "data.label"}
+    assert seen(NESTED, **keys) == {"kind": "classification", **keys}
+    deep = many(a=lambda n: {"b": {"said": text(n)}, "c": mood(n)})
+    with pytest.raises(TaskError, match=r"the columns are a\.b\.said: text; a\.c: labels\."):
+        seen(deep)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [lambda n: f"word_{n % 4}", lambda n: "same", lambda n: f"word_{n % 5}" if n else None, lambda n: n % 5 + 10],
+    ids=["several numbers of a name", "one name", "a row without", "numbers"],
+)
+def test_numbers_stay_labels_without_one_name_each(names):
+    rows = many(text=text, label=lambda n: n % 5, label_text=names)
+    assert seen(rows)["label"] == "label"
+
+
+def test_names_are_the_label_unless_the_numbers_are_named():
+    rows = many(text=text, code=lambda n: n % 5 + 1, topic=lambda n: f"word_{n % 5}")
+    assert seen(rows)["label"] == "topic"
+    assert seen(rows, label="code")["label"] == "code"
+    assert seen(rows, "regression")["label"] == "code"
+
+
+DREAM = many(
+    dialogue=lambda n: ["hello there", text(n)],
+    question=text,
+    choice=lambda n: [f"choice {n}", f"choice {n + 1}"],
+    answer=lambda n: f"choice {n}",
+)
+
+
+def test_kind_that_is_given_wins_over_the_guess():
+    asked = {"context": "dialogue", "question": "question", "answers": "answer"}
+    found = {"kind": "question_answering", "questions": asked, "join": "\n"}
+    assert seen(DREAM, "question_answering") == found
+    assert seen(PROMPTS, "translation")["kind"] == "translation"
+    assert seen(many(note=text, text=text), "instruction", text="note") == {"kind": "instruction", "text": "note"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "wished", "message"),
+    [
+        ("summarisation", {"label": "answer"}, r"--kind summarisation takes --source, --target; got --label\."),
+        ("classification", {"source": "question"}, r"--kind classification takes --text, --label; got --source\."),
+        ("question_answering", {"text": "question"}, r"takes --context, --question, --answers; got --text\."),
+        ("translation", {"question": "question"}, r"--kind translation takes --source, --target; got --question\."),
+    ],
+)
+def test_columns_of_another_kind_are_refused(kind, wished, message):
+    with pytest.raises(TaskError, match=message):
+        seen(DREAM, kind, **wished)
+
+
+def test_questions_without_their_context_are_one_line():
+    rows = many(question=text, answer=text)
+    with pytest.raises(TaskError, match=r"of question, answer none is called context\. Name it with --context\.$"):
+        seen(rows, "question_answering")

@@ -9,7 +9,7 @@ from trial_runner.tasks.task import Grouping
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_TRANSLATION = "translation"  # the hub's column of texts by language
+TRANSLATION = "translation"  # the hub's column of texts by language
 _LISTS = ("text", "input_text")  # where SQuAD and CoQA keep the texts of their answers
 
 
@@ -24,8 +24,8 @@ def check_column(dataset: "Dataset", name: str, split: str) -> None:
     Raises:
         TaskError: If it does, or if it has no rows at all.
     """
-    present: list[str] = dataset.column_names
     if not has_column(dataset, name):
+        present = [path for each in dataset.column_names for path in _paths(dataset.features[each], each)]
         raise TaskError(
             f"split {split!r} must have a column {name!r}; it has: {', '.join(present)}.{name_hint(name, present)}"
         )
@@ -117,9 +117,23 @@ def _path(dataset: "Dataset", name: str) -> list[str] | None:
     first, *rest = name.split(".")
     if rest and first in present:
         return [first, *rest] if _leads_on(dataset.features[first], rest) else None
-    if _TRANSLATION in present and _leads_on(dataset.features[_TRANSLATION], [name]):
-        return [_TRANSLATION, name]
+    if TRANSLATION in present and _leads_on(dataset.features[TRANSLATION], [name]):
+        return [TRANSLATION, name]
     return None
+
+
+def fields_of(feature: Any) -> dict[str, Any]:
+    """Return the features inside a feature of mappings, by their names; of the languages of a translation None."""
+    languages = getattr(feature, "languages", None)
+    if languages is not None:
+        return dict.fromkeys(languages)
+    return dict(feature) if isinstance(feature, dict) else {}
+
+
+def _paths(feature: Any, name: str) -> list[str]:
+    """Return a column by its name, or one of mappings by the paths to its fields."""
+    inner = fields_of(feature)
+    return [path for key, each in inner.items() for path in _paths(each, f"{name}.{key}")] if inner else [name]
 
 
 def _leads_on(feature: Any, steps: list[str]) -> bool:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from search_space.dimensions import StackKind
 from trial_runner.chat_templates import written
 from trial_runner.errors import TaskError
-from trial_runner.huggingface import one_line, quiet_transformers
+from trial_runner.huggingface import bounded_line, one_line, quiet_transformers
 from trial_runner.tasks.generation.split import IGNORED, TextBatch, WrittenSplit
 from trial_runner.tasks.instruction.chats import (
     PLAIN,
@@ -153,7 +153,7 @@ class ChatEncoder(Encoder):
         try:
             return written(self._tokenizer.get_chat_template(), chat, variables, **how)
         except (TaskError, TypeError, ValueError) as error:
-            roles = ", ".join(message["role"] for message in chat)
+            roles = bounded_line(", ".join(message["role"] for message in chat), 100)
             raise TaskError(
                 f"dialogues must be such as the tokenizer's chat template writes; of {roles} it says: "
                 f"{one_line(error)}. Mend them, or choose another backbone."

@@ -164,6 +164,17 @@ def test_templates_that_cannot_be_learned_are_refused_in_a_line(
     chat_templates._renderer_of.cache_clear()
 
 
+@pytest.mark.parametrize("said", ["x", "\x1b[31m", "\u202e", "a\n"], ids=["letters", "escapes", "overrides", "lines"])
+def test_template_error_is_bounded_and_escaped(said: str, encoder: NewEncoder) -> None:
+    template = "{% if messages[0]['role'] == 'user' %}" + CHATML + "{% else %}{{ raise_exception('SAID' * 400000) }}"
+    told = encoder(template.replace("SAID", said) + "{% endif %}")
+    chat = tuple(say(f"role {said} {number}", "hello") for number in range(500))
+    with pytest.raises(TaskError, match="chat template") as refused:
+        told.text(chat)
+    assert len(str(refused.value)) < 700
+    assert str(refused.value).isprintable()
+
+
 def test_only_decoders_are_talked_with(tiny_backbone: Callable[..., Path]) -> None:
     tokenizer = load_tokenizer(str(tiny_backbone("bart")))
     with pytest.raises(TaskError, match="needs a decoder; got an encoder"):

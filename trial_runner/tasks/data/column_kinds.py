@@ -1,0 +1,122 @@
+"""Columns of a dataset as some rows show them: what stands in each, and in the fields of mappings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from trial_runner.tasks.data.columns import column, fields_of
+from trial_runner.tasks.data.linearise import is_conversation
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+_FEW_LABELS = 20
+_ROWS_OF_A_LABEL = 20
+_WORDS_OF_A_LABEL = 6
+
+
+class ColumnKind(StrEnum):
+    """What stands in a column."""
+
+    TEXT = "text"
+    LABEL = "labels"
+    """Few different short texts, whole numbers, or true and false."""
+    NUMBER = "numbers"
+    TEXTS = "lists of texts"
+    CONVERSATION = "messages with a role and a content"
+    EMPTY = "nothing"
+    OTHER = "something else"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column as some rows show it.
+
+    Attributes:
+        kind: What stands in it.
+        values: Values of the rows looked at.
+        fields: Columns inside a column of mappings, by their paths, such as ``translation.en``.
+    """
+
+    name: str
+    kind: ColumnKind
+    values: tuple[Any, ...]
+    fields: "Mapping[str, Column]" = field(default_factory=dict)
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether it holds numbers, some of them with a fraction."""
+        return self.kind is ColumnKind.NUMBER and any(value % 1 > 0 for value in self.values if value is not None)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each row has a whole number from 0 on."""
+        return all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in self.values)
+
+    @property
+    def is_names(self) -> bool:
+        """Whether each row has one of a few short texts."""
+        return self.kind is ColumnKind.LABEL and all(isinstance(value, str) and value.strip() for value in self.values)
+
+
+def look_at(dataset: "Dataset") -> dict[str, Column]:
+    """Return the columns of a dataset by their names, in their order."""
+    if not len(dataset):
+        return {}
+    features = dataset.features
+    return {name: _look(features[name], name, column(dataset, name, "train")) for name in dataset.column_names}
+
+
+def _look(feature: Any, name: str, values: Sequence[Any]) -> Column:
+    there = [value for value in values if value is not None and value != "" and value != []]
+    fields = {}
+    for key, inner in fields_of(feature).items():
+        path = f"{name}.{key}"
+        fields[path] = _look(inner, path, [value.get(key) if isinstance(value, dict) else None for value in values])
+    return Column(name=name, kind=_kind_of(feature, there), values=tuple(values), fields=fields)
+
+
+def flat(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return columns and all that are inside of them, by their paths."""
+    found: dict[str, Column] = {}
+    for name, one in columns.items():
+        found |= {name: one, **flat(one.fields)}
+    return found
+
+
+def _kind_of(feature: Any, there: list[Any]) -> ColumnKind:
+    if not there:
+        return ColumnKind.EMPTY
+    if getattr(feature, "names", None) is not None:
+        return ColumnKind.LABEL
+    if all(isinstance(value, str | int | float) for value in there):
+        return _plain_kind_of(there)
+    if all(map(is_conversation, there)):
+        return ColumnKind.CONVERSATION
+    if all(isinstance(value, list) and all(isinstance(text, str) for text in value) for value in there):
+        return ColumnKind.TEXTS
+    return ColumnKind.OTHER
+
+
+def _plain_kind_of(there: list[Any]) -> ColumnKind:
+    distinct = len(set(there))
+    words = sum(len(str(value).split()) for value in there) / len(there)
+    is_few = distinct <= max(_FEW_LABELS, len(there) // _ROWS_OF_A_LABEL) and 2 * distinct <= max(4, len(there))
+    if any(isinstance(value, float) for value in there):
+        return ColumnKind.NUMBER
+    if is_few and words <= _WORDS_OF_A_LABEL:
+        return ColumnKind.LABEL
+    return ColumnKind.TEXT if any(isinstance(value, str) for value in there) else ColumnKind.NUMBER
+
+
+def names_of(columns: Mapping[str, Column], label: str) -> str | None:
+    """Return the column that names the whole numbers of a label, one name for each; None if there is none."""
+    numbers = columns.get(label)
+    if numbers is None or not numbers.is_whole:
+        return None
+    for name, one in columns.items():
+        pairs = set(zip(numbers.values, one.values, strict=True)) if one.is_names else set()
+        if len(pairs) > 1 and len(pairs) == len(set(numbers.values)) == len(set(one.values)):
+            return name
+    return None
