@@ -1,12 +1,12 @@
-"""All that is to be measured where there is a GPU, in one command: ``make gpu``.
+"""All measurements that need a GPU, in one command: ``make gpu``.
 
     python benchmarks/gpu.py            an hour or two on one GPU
-    python benchmarks/gpu.py --quick    small sizes, also on a CPU, to see that it works
+    python benchmarks/gpu.py --quick    small sizes, also on a CPU, as a check
 
-First what must hold, which ends it if it does not: trials in a mixed pack over three rungs, with steps recorded, equal
-the same trials alone, in float64 but for rounding; in bf16 it is printed how far losses differ. Then the planned memory
-of RoBERTa-base's shape against the allocator's peak (`benchmarks/memory.py`), and throughput at 32 and 128 tokens
-without dropout and with it against ``Trainer`` and peft (`benchmarks/packs.py`).
+First an equality, whose failure ends the program: trials in a mixed pack over three rungs, with recorded steps, equal
+the same trials alone up to rounding in float64. In bf16 the difference of the losses is printed. Then the planned
+memory of RoBERTa-base's shape against the allocator's peak (`benchmarks/memory.py`). Last the throughput at 32 and 128
+tokens, with and without dropout, against ``Trainer`` and peft (`benchmarks/packs.py`).
 """
 
 import argparse
@@ -34,8 +34,8 @@ EQUAL = 1e-9
 HERE = Path(__file__).parent
 
 
-def setting(folder: Path, precision: str, *, is_small: bool) -> Setting:
-    """A random RoBERTa, of RoBERTa-base's shape unless it is to be small."""
+def new_setting(folder: Path, precision: str, *, is_small: bool) -> Setting:
+    """Build a random RoBERTa with the shape of RoBERTa-base, or a small one, and return its setting."""
     has_gpu = torch.cuda.is_available()
     size = {"width": 64, "layers": 2, "tokens": 16} if is_small else {"width": 768, "layers": 12, "tokens": 128}
     if not folder.exists():
@@ -52,8 +52,8 @@ def setting(folder: Path, precision: str, *, is_small: bool) -> Setting:
     )
 
 
-def trained(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple[int, int], Reading], TrialPack]:
-    """The readings of trials in one pack, by trial and step, and the pack.
+def train(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple[int, int], Reading], TrialPack]:
+    """Train trials in one pack; return their readings by trial and step, and the pack.
 
     Raises:
         RuntimeError: If a trial fails.
@@ -62,48 +62,50 @@ def trained(runner: TorchRunner, trials: list[TrialRequest]) -> tuple[dict[tuple
     for trial in trials:
         pack.admit(trial)
     readings = {}
-    for one in pack.advance(trials[0].plan.steps):
-        if isinstance(one, Failure):
-            raise RuntimeError(f"every trial must reach its end; trial {one.trial} did not: {one.reason}.")
-        readings[one.trial, one.step] = one
+    for result in pack.advance(trials[0].plan.steps):
+        if isinstance(result, Failure):
+            raise RuntimeError(f"cannot train trial {result.trial} to its end: {result.reason}.")
+        readings[result.trial, result.step] = result
     return readings, pack
 
 
-def equality(asked: Setting) -> Iterator[str]:
-    """How far trials in a mixed pack differ from the same trials alone.
+def equality(setting: Setting) -> Iterator[str]:
+    """Yield the largest difference between trials in a mixed pack and the same trials alone.
 
     Raises:
-        RuntimeError: If it is more than rounding in float64.
+        RuntimeError: If it exceeds rounding in float64.
     """
     register_attention()
-    weights = "float64" if asked.precision == "fp64" else "float32"
-    backbone = load_backbone(asked.backbone, precision=weights, attn_implementation=ATTENTION)
-    runner = TorchRunner(backbone, prepared_task(asked), precision=asked.precision)
+    weights = "float64" if setting.precision == "fp64" else "float32"
+    backbone = load_backbone(setting.backbone, precision=weights, attn_implementation=ATTENTION)
+    runner = TorchRunner(backbone, prepared_task(setting), precision=setting.precision)
     shape = runner.backbone.shape
-    trials = [request(number, mixed_configuration(number, shape), asked) for number in range(TRIALS)]
-    rungs = RUNGS if asked.steps == RUNGS[-1] else FEW_RUNGS
+    trials = [request(number, mixed_configuration(number, shape), setting) for number in range(TRIALS)]
+    rungs = RUNGS if setting.steps == RUNGS[-1] else FEW_RUNGS
     trials = [replace(one, plan=replace(one.plan, evaluate_at_steps=rungs)) for one in trials]
-    packed, pack = trained(runner, trials)
-    alone = {key: one for trial in trials for key, one in trained(runner, [trial])[0].items()}
+    packed, pack = train(runner, trials)
+    alone = {key: reading for trial in trials for key, reading in train(runner, [trial])[0].items()}
     runner.close()
-    apart = max(
-        abs(one.metrics["validation_loss"] / alone[key].metrics["validation_loss"] - 1) for key, one in packed.items()
+    difference = max(
+        abs(reading.metrics["validation_loss"] / alone[key].metrics["validation_loss"] - 1)
+        for key, reading in packed.items()
     )
     steps = pack.recorder
     replays = (
         "" if steps is None else f"; of {steps.run + steps.recorded + steps.replayed} steps {steps.replayed} replayed"
     )
-    yield f"{asked.device}, {asked.precision}: losses of {TRIALS} packed trials differ by at most {apart:.1e}{replays}"
-    if asked.precision == "fp64" and not apart < EQUAL:
+    title = f"{setting.device}, {setting.precision}"
+    yield f"{title}: losses of {TRIALS} packed trials differ by at most {difference:.1e}{replays}"
+    if setting.precision == "fp64" and not difference < EQUAL:
         raise RuntimeError(
-            f"packed trials must equal trials alone in float64 within {EQUAL:g}; they differ by {apart:g}."
+            f"packed trials must equal trials alone in float64 within {EQUAL:g}; got a difference of {difference:g}."
         )
     if steps is not None and not steps.replayed:
-        raise RuntimeError("steps on a GPU must be recorded and replayed; none was.")
+        raise RuntimeError("steps on a GPU must be recorded and replayed; got 0 replays.")
 
 
 def commands(*, is_quick: bool) -> Iterator[list[str]]:
-    """The other benchmarks."""
+    """Yield the commands of the other benchmarks."""
     if is_quick:
         yield ["memory.py", "--width", "64", "--layers", "2", "--tokens", "16", "--batch", "4", "--packs", "2"]
         yield ["packs.py", "--quick", "--dropout", "0.1", "--packs", "2", "--alone", "1"]
@@ -114,14 +116,14 @@ def commands(*, is_quick: bool) -> Iterator[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small sizes, on a CPU, too")
-    parser.add_argument("--equality", action="store_true", help="only what must hold")
+    parser.add_argument("--quick", action="store_true", help="small sizes, also on a CPU")
+    parser.add_argument("--equality", action="store_true", help="only the equality")
     given = parser.parse_args()
     if not (given.quick or torch.cuda.is_available()):
-        sys.exit("a GPU must be there; PyTorch sees none. See that it works by --quick.")
+        sys.exit("cannot measure: PyTorch found no GPU. Check the program with --quick.")
     with tempfile.TemporaryDirectory(prefix="gpu-") as name:
         for precision in ("fp64", "bf16"):
-            for line in equality(setting(Path(name) / "plain", precision, is_small=given.quick)):
+            for line in equality(new_setting(Path(name) / "plain", precision, is_small=given.quick)):
                 print(line, flush=True)
     for script, *options in () if given.equality else commands(is_quick=given.quick):
         print(f"\n{script} {' '.join(options)}", flush=True)

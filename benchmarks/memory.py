@@ -1,11 +1,11 @@
-"""The plan of a pack's memory against the peak of PyTorch's allocator.
+"""Planned memory of packs against the peak of PyTorch's allocator.
 
     python benchmarks/memory.py                          a random RoBERTa of 4 layers, about two minutes
     python benchmarks/memory.py --width 768 --layers 12  RoBERTa-base's shape
-    python benchmarks/memory.py --backbone FOLDER        a real one, planned by its first blocks where it is deep
+    python benchmarks/memory.py --backbone FOLDER        a real one; a deep one is planned from its first blocks
 
-Every line is a pack that is admitted, trained for a few steps on texts of one length and measured. On a GPU the peak is
-``max_memory_allocated``, on a CPU the most that PyTorch's allocator had given out at a time.
+Each line is a pack that is admitted, trained for a few steps on texts of one length and measured. On a GPU the peak is
+``max_memory_allocated``, on a CPU the most memory that PyTorch's allocator held at a time.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pack_arms.material import dropping, new_backbone, own_runner
+from pack_arms.material import new_backbone, own_runner, with_dropout
 from pack_arms.meters import reset_peak, status_bytes
 from pack_arms.mix import mixed_configuration, request
+from pack_arms.report import size_text
 from pack_arms.setting import Setting
-from pack_arms.tables import size_text
 
 from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
@@ -39,7 +39,7 @@ MOST = 1.15
 
 
 def peak_of(work: Callable[[], None], device: str) -> int:
-    """The most bytes that the allocator gave out beyond those before."""
+    """Return the peak of the allocated bytes beyond those before the work."""
     if device == "cuda":
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -53,17 +53,21 @@ def peak_of(work: Callable[[], None], device: str) -> int:
 
 
 def train(runner: TorchRunner, trials: list[TrialRequest]) -> None:
-    """Admit, train and measure."""
+    """Admit, train and measure trials.
+
+    Raises:
+        RuntimeError: If a trial fails.
+    """
     pack = runner.open_pack(len(trials))
     for trial in trials:
         pack.admit(trial)
     failed = [result for result in pack.advance(STEPS) if isinstance(result, Failure)]
     if failed:
-        raise RuntimeError(f"every trial must reach its end; trial {failed[0].trial} did not: {failed[0].reason}.")
+        raise RuntimeError(f"cannot train trial {failed[0].trial} to its end: {failed[0].reason}.")
 
 
 def line(runner: TorchRunner, setting: Setting, size: int) -> str:
-    """Plan, peak, and the one over the other."""
+    """Return a line with the planned memory, the peak and their ratio."""
     shape = setting.shape()
     trials = [request(number, mixed_configuration(number, shape), setting) for number in range(size)]
     planned = runner.open_pack(size).memory_of(*trials).peak_bytes
@@ -76,11 +80,11 @@ def line(runner: TorchRunner, setting: Setting, size: int) -> str:
 
 
 def real_runner(folder: str, tokens: int, batch: int) -> TorchRunner:
-    """Of a backbone of a folder, for texts of one length."""
-    own = shape_of(config_of(folder))
+    """Build the runner of a backbone in a folder, for texts of one length."""
+    shape = shape_of(config_of(folder))
     texts = {"source": "source", "target": "target", "metric": "loss", "metrics": ("loss",)}
-    keys: dict[str, Any] = {"text": ("text",), "label": "label"} if own.kind is StackKind.ENCODER else texts
-    kind = "classification" if own.kind is StackKind.ENCODER else "summarisation"
+    keys: dict[str, Any] = {"text": ("text",), "label": "label"} if shape.kind is StackKind.ENCODER else texts
+    kind = "classification" if shape.kind is StackKind.ENCODER else "summarisation"
     prepared: Any = ImaginedPack(
         folder, Task(kind=kind, folder="data", max_tokens=tokens, **keys), slots=1, as_gpu=False
     )._objective._task  # type: ignore[attr-defined]
@@ -88,10 +92,10 @@ def real_runner(folder: str, tokens: int, batch: int) -> TorchRunner:
     return runner_of(replace(prepared, splits=few), backbone=folder, precision="fp32")
 
 
-def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
-    """The same of a backbone of a folder, trials of published methods, beside what the process grew by."""
+def backbone_line(folder: str, tokens: int, batch: int, size: int) -> str:
+    """Return the line of a backbone in a folder with published methods, and the growth of the process."""
     plan = TrainingPlan(steps=2, batch_size=batch, evaluate_at_steps=(2,))
-    first = real_runner(str(embedded_folder()), 32, batch)  # libraries are loaded with it, and do not count
+    first = real_runner(str(embedded_folder()), 32, batch)  # loads the libraries, which do not count
     train(first, first._probes(plan, 1))
     before = status_bytes("VmRSS")
     reset_peak("cpu")
@@ -105,23 +109,23 @@ def of_backbone(folder: str, tokens: int, batch: int, size: int) -> str:
     peak = peak_of(lambda: train(runner, trials), "cpu")
     return (
         f"{Path(folder).name}, pack of {size}, {batch} x {tokens} tokens: planned {size_text(planned)} "
-        f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; with weights the process was to "
-        f"grow by {size_text(whole)} and grew by {size_text(grown)}, {whole / grown - 1:+.1%}"
+        f"in {seconds:.1f} CPU s, peak {size_text(peak)}, {planned / peak - 1:+.1%}; with weights planned "
+        f"{size_text(whole)}, growth of the process {size_text(grown)}, {whole / grown - 1:+.1%}"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backbone", metavar="FOLDER", help="of a model of transformers")
-    parser.add_argument("--width", type=int, default=256, help="default 256")
-    parser.add_argument("--layers", type=int, default=4, help="default 4")
-    parser.add_argument("--tokens", type=int, default=64, help="of every text (default 64)")
+    parser.add_argument("--backbone", metavar="FOLDER", help="folder of a model of transformers")
+    parser.add_argument("--width", type=int, default=256, help="width of a random RoBERTa (default 256)")
+    parser.add_argument("--layers", type=int, default=4, help="layers of a random RoBERTa (default 4)")
+    parser.add_argument("--tokens", type=int, default=64, help="tokens of every text (default 64)")
     parser.add_argument("--batch", type=int, default=16, help="examples of a trial's step (default 16)")
     parser.add_argument("--packs", default="1,2,8", help="sizes of packs (default 1,2,8)")
     arguments = parser.parse_args()
     if arguments.backbone:
         for size in map(int, arguments.packs.split(",")):
-            print(of_backbone(arguments.backbone, arguments.tokens, arguments.batch, size), flush=True)
+            print(backbone_line(arguments.backbone, arguments.tokens, arguments.batch, size), flush=True)
         return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with tempfile.TemporaryDirectory(prefix="memory-") as name:
@@ -130,7 +134,7 @@ def main() -> None:
         for dropout in (0.0, 0.1):
             setting = Setting(
                 device=device,
-                backbone=str(dropping(folder, Path(name) / f"dropout {dropout:g}", dropout)),
+                backbone=str(with_dropout(folder, Path(name) / f"dropout {dropout:g}", dropout)),
                 embedded_task=False,
                 tokens=arguments.tokens,
                 batch_size=arguments.batch,

@@ -1,23 +1,23 @@
-"""Packs of unlike trials against the same trials alone: throughput, memory, and what unlikeness costs.
+"""Packs of different trials against the same trials alone: throughput, memory, and the cost of the differences.
 
     python benchmarks/packs.py               on a GPU if there is one, else on the CPU
-    python benchmarks/packs.py --quick       a few steps of a few trials, to see that it works
+    python benchmarks/packs.py --quick       a few steps of a few trials, as a check
 
-Three arms train the same trials with the same seeds on the same data, all steps, no early stopping:
+Three arms train the same trials to their ends with the same seeds on the same data:
 
-(a) every trial in a process of its own with transformers' ``Trainer``, and peft's method where peft has it; start of
-    the process, load and evaluation count;
-(b) this library's loop, packs of one trial in one process; admission, first steps and evaluation count;
-(c) packs of 2 to 32; the same count.
+(a) each trial in its own process with transformers' ``Trainer`` and peft's method if peft has it; start of the
+    process, load and evaluation count;
+(b) packs of one trial in the loop of this library, in one process; admission, first steps and evaluation count;
+(c) packs of 2 to 32 trials; the same parts count.
 
-Every arm is run without dropout and with a tenth of it, which real backbones are trained with (--dropout). The
-trials differ in form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has as many
-processes as there are cores (--processes: fewer), with one thread each, and what counts is processor time, which other
-work takes nothing from; on a GPU every arm has one. The default takes most of two hours on two cores; fewer --packs,
---dropout, --alone and --steps are shorter.
+All arms run without dropout and with a rate of 0.1, as real backbones are trained (--dropout). The trials differ in
+form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has one process per core
+(--processes: fewer) with one thread each; times are processor time, which does not depend on other load. On a GPU every
+arm has one process. The default takes most of two hours on two cores; fewer --packs, --dropout, --alone and --steps
+take less.
 
-A CPU's speed changes within minutes, so there the arms take turns of a few steps. A GPU's memory would not hold all
-arms at once; there they follow one another, for several rounds, whose medians are shown.
+The speed of a CPU changes within minutes, so there the arms take turns of a few steps. The memory of a GPU would not
+hold all arms at once; there they run in sequence, in several rounds, and medians are shown.
 
 "vs equal" is the heterogeneity efficiency: the mixed pack's throughput over that of as many equal adapters.
 """
@@ -32,10 +32,10 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from pack_arms.material import dropping, new_backbone
+from pack_arms.material import new_backbone, with_dropout
+from pack_arms.report import Aims, aim_lines, arm_lines
 from pack_arms.rounds import Plan, Round, run_round
 from pack_arms.setting import Setting
-from pack_arms.tables import Aims, aim_lines, arm_lines
 
 from trial_runner.backbones.locate import embedded_folder
 from trial_runner.runner import chosen_precision
@@ -53,22 +53,22 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default auto")
     add("--backbone", metavar="embedded|random|FOLDER", help="default: embedded on a CPU, random on a GPU")
-    add("--width", type=int, default=_BASE_WIDTH, help=f"of a random RoBERTa (default {_BASE_WIDTH})")
-    add("--layers", type=int, default=_BASE_LAYERS, help=f"of a random RoBERTa (default {_BASE_LAYERS})")
-    add("--tokens", type=_numbers, metavar="T,…", help="of a text (default 24 on a CPU, 32,128 on a GPU)")
+    add("--width", type=int, default=_BASE_WIDTH, help=f"width of a random RoBERTa (default {_BASE_WIDTH})")
+    add("--layers", type=int, default=_BASE_LAYERS, help=f"layers of a random RoBERTa (default {_BASE_LAYERS})")
+    add("--tokens", type=_numbers, metavar="T,…", help="tokens of a text (default 24 on a CPU, 32,128 on a GPU)")
     add(
         "--dropout",
-        type=_shares,
+        type=_rates,
         metavar="P,…",
         default=(0.0, 0.1),
-        help="of the backbone (default 0,0.1: all arms twice)",
+        help="dropout rates of the backbone (default 0,0.1: all arms twice)",
     )
     add("--batch", type=int, help="examples of a trial's step (default 16 on a CPU, 32 on a GPU)")
-    add("--steps", type=int, default=200, help="of a trial (default 200)")
-    add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="default 2,4,8,16,32")
+    add("--steps", type=int, default=200, help="steps of a trial (default 200)")
+    add("--packs", type=_numbers, metavar="K,…", default=(2, 4, 8, 16, 32), help="sizes of packs (default 2,4,8,16,32)")
     add("--alone", type=int, default=8, help="trials of arm (a), the first of the mix (default 8)")
-    add("--rounds", type=int, help="default 1 on a CPU, 3 on a GPU")
-    add("--processes", type=int, help="of an arm, on a CPU (default: one a core)")
+    add("--rounds", type=int, help="rounds of all arms (default 1 on a CPU, 3 on a GPU)")
+    add("--processes", type=int, help="processes of an arm on a CPU (default: one per core)")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto", help="default auto: bf16 where it is fast")
     add("--quick", action="store_true", help=f"{_QUICK_STEPS} steps, packs up to {_QUICK_PACK}, one round")
     arguments = parser.parse_args(words)
@@ -77,14 +77,14 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     if arguments.alone < 1:
         parser.error(f"--alone must be at least 1; got {arguments.alone}.")
     if min(arguments.packs) < 2:
-        parser.error(f"--packs must be sizes of at least 2, arm (b) being packs of 1; got {min(arguments.packs)}.")
+        parser.error(f"--packs must be sizes of at least 2 (arm (b) has packs of 1); got {min(arguments.packs)}.")
     if arguments.quick and min(arguments.packs) > _QUICK_PACK:
-        parser.error(f"--quick needs a size of --packs of at most {_QUICK_PACK}; got {min(arguments.packs)}.")
+        parser.error(f"--packs with --quick must have a size of at most {_QUICK_PACK}; got {min(arguments.packs)}.")
     return arguments
 
 
 def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
-    """What to compare, a plan for each number of tokens and share of dropout."""
+    """Yield a plan for each number of tokens and each dropout rate."""
     has_gpu = torch.cuda.is_available() if arguments.device == "auto" else arguments.device == "cuda"
     name = arguments.backbone or ("random" if has_gpu else _EMBEDDED)
     lengths = arguments.tokens or ((32, _LONG_TOKENS) if has_gpu else (24,))
@@ -93,10 +93,10 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
         new_backbone(folder, width=arguments.width, layers=arguments.layers, tokens=max(lengths))
     packs = tuple(sorted(arguments.packs))
     for tokens, share in itertools.product(lengths, arguments.dropout):
-        own = scratch / f"dropout {share:g}" / folder.name
+        copy = scratch / f"dropout {share:g}" / folder.name
         setting = Setting(
             device="cuda" if has_gpu else "cpu",
-            backbone=str(own if own.exists() else dropping(folder, own, share)),
+            backbone=str(copy if copy.exists() else with_dropout(folder, copy, share)),
             dropout=share,
             embedded_task=name == _EMBEDDED,
             tokens=tokens,
@@ -115,20 +115,20 @@ def plans(arguments: argparse.Namespace, scratch: Path) -> Iterator[Plan]:
 
 
 def compare(plan: Plan, rounds: int | None) -> Iterator[str]:
-    """The lines of a plan."""
+    """Run the rounds of a plan and yield the printed lines."""
     setting = plan.setting
     rounds = rounds or (1 if plan.turns > 1 else 3)
     yield f"{Path(setting.backbone).name}: {_shape_line(plan)}"
     done: list[Round] = []
     for index in range(rounds):
         done.append(run_round(plan, partial(_note, f"round {index + 1} of {rounds}")))
-    yield from _about(done[0])
+    yield from _setting_lines(done[0])
     yield from arm_lines(done)
-    apart = max(one.score_difference(size) for one in done for size in plan.packs)
-    yield f"scores of packed trials differ from those of (b) by at most {apart:.4f}"
+    difference = max(one.score_difference(size) for one in done for size in plan.packs)
+    yield f"scores of packed trials differ from those of (b) by at most {difference:.4f}"
     is_gpu = setting.device == "cuda"
     if setting.precision != "bf16":
-        yield f"the aims are those of bf16; this run's products are {setting.precision}"
+        yield f"The aims are for bf16; this run has {setting.precision}."
     yield from aim_lines(done, _GPU_AIMS.get(setting.tokens, _GPU_AIMS[_LONG_TOKENS]) if is_gpu else _CPU_AIMS)
 
 
@@ -141,13 +141,13 @@ def _shape_line(plan: Plan) -> str:
     )
 
 
-def _about(first: Round) -> Iterator[str]:
+def _setting_lines(first: Round) -> Iterator[str]:
     ready = first.singles[0].ready
-    whose = [one.answer["whose"] for one in first.alone.values()]
+    sources = [one.answer["source"] for one in first.alone.values()]
     yield (
-        f"{first.plan.setting.precision}; (a): {len(whose)} trials, {whose.count('peft')} of them peft's, the others "
-        f"this library's deltas in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s not "
-        "counted"
+        f"{first.plan.setting.precision}; (a): {len(sources)} trials, {sources.count('peft')} with peft, the others "
+        f"with deltas of this library in Trainer; a worker of (b) and (c) loads once, {ready['load_seconds']:.1f} s "
+        "not counted"
     )
 
 
@@ -155,7 +155,7 @@ def _note(title: str, arm: str) -> None:
     print(f"{title}: {arm}", file=sys.stderr, flush=True)
 
 
-def _shares(text: str) -> tuple[float, ...]:
+def _rates(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
 
 

@@ -20,7 +20,7 @@ def test_rates_are_those_of_the_whole_machine(load):
     plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
 
     def answer(**said: Any) -> Any:
-        return processes.Answer(wall_seconds=6.0, ready={}, answer=said)
+        return processes.ProcessResult(wall_seconds=6.0, ready={}, answer=said)
 
     pack = answer(
         timings=[{"trials": [0, 1], "scores": [0.5, 0.7], "seconds": 2.5, "step_seconds": 0.2}],
@@ -67,7 +67,7 @@ def test_a_pack_takes_what_its_parts_take(load, goals, monkeypatch):
     monkeypatch.setattr(own, "advance", clock.advance)
     monkeypatch.setattr(own, "now", lambda device: clock.seconds)
     job = load("pack_arms.setting").Job(setting=setting, packs=((0, 1),))
-    training = own.Training(job, "mixed", (0, 1), None)
+    training = own.PackTraining(job, "mixed", (0, 1), None)
     for goal in goals:
         training.train(goal)
         clock.seconds += 100  # others' turns

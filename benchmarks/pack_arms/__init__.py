@@ -1,15 +1,15 @@
-"""The arms of ``benchmarks/packs.py``, each in processes of its own.
+"""Arms of ``benchmarks/packs.py``, each in its own processes.
 
 ===============  ==================================================================
-``setting``      what every arm shares: device, backbone, batch, steps
-``mix``          the trials: many structures, sizes, insertions, gates and rates
-``material``     the backbone and the task of a process
+``setting``      common settings of the arms: device, backbone, batch, steps
+``mix``          trials of many structures, sizes, insertions, gates and rates
+``material``     backbone and task of a process
 ``alone``        arm (a): one trial in a process, with ``Trainer`` and ``peft``
-``own``          arms (b) and (c): this library's loop and its packs
+``own``          arms (b) and (c): packs in the loop of this library
 ``meters``       time and peak memory
-``wire``         lines between a process and its parent
-``processes``    starts the arms and reads their answers
-``rounds``       one round of all arms, and its rates
-``tables``       what is printed
+``wire``         messages between a process and its parent
+``processes``    start of the arms and collection of their results
+``rounds``       one round of all arms and its rates
+``report``       printed lines
 ===============  ==================================================================
 """

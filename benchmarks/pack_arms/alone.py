@@ -1,6 +1,6 @@
-"""Arm (a): one trial in a process of its own, with transformers' ``Trainer``. A process, started by `processes`.
+"""Program of arm (a): one trial in its own process with transformers' ``Trainer``; `processes` starts it.
 
-The method is peft's where peft has it; else this library's deltas in a plain module, which ``Trainer`` trains.
+The method comes from peft if peft has it. Else ``Trainer`` trains the deltas of this library in a plain module.
 """
 
 import json
@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from pack_arms.material import own_backbone, prepared_task
 from pack_arms.meters import now, peak_bytes
-from pack_arms.mix import Member, member, mixed_configuration, request
+from pack_arms.mix import MixedTrial, mixed_configuration, mixed_trial, request
 from pack_arms.setting import Setting
-from pack_arms.wire import say
+from pack_arms.wire import send
 from trial_runner.attachment.attach import Attachment
 from trial_runner.backbones import Backbone
 from trial_runner.backbones.locate import config_of, padding_token
@@ -30,17 +30,21 @@ _FFN = r".*\.layer\.\d+\.(intermediate|output)\.dense"
 _IA3_FFN = r".*\.layer\.\d+\.output\.dense"
 
 
-def peft_configuration(one: Member, width: int) -> Any:
-    """The method as peft has it on a RoBERTa; None where it has none."""
+def peft_configuration(trial: MixedTrial, width: int) -> Any:
+    """Return the configuration of peft for a method on a RoBERTa; None if peft lacks the method."""
     from peft import IA3Config, LoraConfig, PrefixTuningConfig, PromptTuningConfig
 
-    sizes = [min(size, width) for size in one.sizes.values()]
+    sizes = [min(size, width) for size in trial.sizes.values()]
     targets = {"lora_qv": ["query", "value"], "lora_kv": ["key", "value"], "lora_ffn": _FFN}
-    match one.method:
+    match trial.method:
         case "lora_qv" | "lora_kv" | "lora_ffn":
-            alpha = float(one.options.get("s", 2)) * sizes[0]
+            alpha = float(trial.options.get("s", 2)) * sizes[0]
             return LoraConfig(
-                task_type="SEQ_CLS", r=sizes[0], lora_alpha=alpha, target_modules=targets[one.method], lora_dropout=0.0
+                task_type="SEQ_CLS",
+                r=sizes[0],
+                lora_alpha=alpha,
+                target_modules=targets[trial.method],
+                lora_dropout=0.0,
             )
         case "ia3":
             inner = rf".*\.(key|value)|{_IA3_FFN}"
@@ -53,8 +57,8 @@ def peft_configuration(one: Member, width: int) -> Any:
             return None
 
 
-class Plain(nn.Module):
-    """A frozen backbone with one delta set and a head, as ``Trainer`` takes it."""
+class DeltaModel(nn.Module):
+    """Frozen backbone with one delta set and a head, in the form that ``Trainer`` trains."""
 
     def __init__(self, backbone: Backbone, deltas: DeltaSet, labels: int) -> None:
         super().__init__()
@@ -72,24 +76,24 @@ class Plain(nn.Module):
 
 
 def model_of(number: int, setting: Setting, task: PreparedTask) -> tuple[nn.Module, str]:
-    """The model that ``Trainer`` trains, and whose it is."""
-    theirs = peft_configuration(member(number), setting.shape().width)
-    if theirs is not None:
+    """Build the model that ``Trainer`` trains; return it with its source."""
+    of_peft = peft_configuration(mixed_trial(number), setting.shape().width)
+    if of_peft is not None:
         from peft import get_peft_model
         from transformers import AutoModelForSequenceClassification
 
         base = AutoModelForSequenceClassification.from_pretrained(
             setting.backbone, num_labels=len(task.labels), dtype=torch.float32
         )
-        return get_peft_model(base, theirs), "peft"
+        return get_peft_model(base, of_peft), "peft"
     backbone = own_backbone(setting)
     configuration = mixed_configuration(number, backbone.shape)
     deltas = DeltaSet(configuration, backbone.shape, seed=derived_seed(number, "deltas"))
-    return Plain(backbone, deltas, len(task.labels)), "own module"
+    return DeltaModel(backbone, deltas, len(task.labels)), "own module"
 
 
 class _Collator:
-    """Batches of a split, padded to the longest of each."""
+    """Collator of the batches of a split, padded to the longest text."""
 
     def __init__(self, task: PreparedTask, pad_token_id: int) -> None:
         self._task = task
@@ -111,27 +115,27 @@ def _accuracy(prediction: Any) -> dict[str, float]:
     return {"accuracy": float(np.mean(first.argmax(axis=-1) == prediction.label_ids))}
 
 
-def trained(number: int, setting: Setting) -> dict[str, Any]:
-    """Train and evaluate a trial; its times and its score."""
+def train(number: int, setting: Setting) -> dict[str, Any]:
+    """Train and evaluate a trial; return its times, score and peak memory."""
     from transformers import Trainer, TrainingArguments, set_seed
 
     torch.set_num_threads(setting.threads)
     set_seed(number)
     began_at = now(setting.device)
     task = prepared_task(setting)
-    model, whose = model_of(number, setting, task)
+    model, source = model_of(number, setting, task)
     collator = _Collator(task, padding_token(config_of(setting.backbone)))
-    asked = request(number, mixed_configuration(number, setting.shape()), setting)
+    trial = request(number, mixed_configuration(number, setting.shape()), setting)
     with tempfile.TemporaryDirectory(prefix="packs-trainer-") as folder:
         arguments = TrainingArguments(
             output_dir=folder,
             max_steps=setting.steps,
             per_device_train_batch_size=setting.batch_size,
             per_device_eval_batch_size=_EVALUATION_ROWS,
-            learning_rate=next(filter(None, asked.learning_rates)),
+            learning_rate=next(filter(None, trial.learning_rates)),
             lr_scheduler_type="linear",
-            warmup_steps=int(asked.plan.warmup_fraction * setting.steps),
-            max_grad_norm=asked.plan.clip_norm or 0.0,
+            warmup_steps=int(trial.plan.warmup_fraction * setting.steps),
+            max_grad_norm=trial.plan.clip_norm or 0.0,
             seed=number,
             bf16=setting.precision == "bf16",
             use_cpu=setting.device == "cpu",
@@ -156,7 +160,7 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
         collator.split = "validation"
         score = trainer.evaluate()["eval_accuracy"]
     return {
-        "whose": whose,
+        "source": source,
         "load_seconds": loaded_at - began_at,
         "train_seconds": trained_at - loaded_at,
         "evaluate_seconds": now(setting.device) - trained_at,
@@ -168,7 +172,7 @@ def trained(number: int, setting: Setting) -> dict[str, Any]:
 
 def main() -> None:
     number, fields = json.loads(sys.argv[1])
-    say("answer", trained(number, Setting(**fields)))
+    send("answer", train(number, Setting(**fields)))
 
 
 if __name__ == "__main__":

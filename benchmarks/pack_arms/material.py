@@ -1,4 +1,4 @@
-"""The backbone and the task of a process; torch is imported here."""
+"""Backbone and task of a process; this module imports torch."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ _STUDY = "docstrings"
 
 
 def prepared_task(setting: Setting) -> PreparedTask:
-    """The embedded study's task, or one of random tokens, whose label is the first token's remainder."""
+    """Return the embedded task, or one of random tokens whose label is the first token modulo `LABELS`."""
     if setting.embedded_task:
         source = replace(read_specification(study_file(_STUDY)).task, max_tokens=setting.tokens)
         tokenizer = load_tokenizer(setting.backbone)
@@ -46,13 +46,13 @@ def prepared_task(setting: Setting) -> PreparedTask:
 
 
 def own_backbone(setting: Setting) -> Backbone:
-    """The backbone as this library loads it."""
+    """Load the backbone with the attention of this library."""
     register_attention()
     return load_backbone(setting.backbone, attn_implementation=ATTENTION)
 
 
 def own_runner(setting: Setting) -> TorchRunner:
-    """What a worker of this library holds."""
+    """Build the runner of a worker of this library."""
     torch.set_num_threads(setting.threads)
     torch.set_flush_denormal(True)
     return TorchRunner(own_backbone(setting), prepared_task(setting), precision=setting.precision)
@@ -80,8 +80,8 @@ def new_backbone(folder: Path, *, width: int, layers: int, tokens: int, vocabula
     return folder
 
 
-def dropping(source: Path, folder: Path, share: float) -> Path:
-    """A backbone that drops a share of what it computes wherever it can; its files are those of another."""
+def with_dropout(source: Path, folder: Path, share: float) -> Path:
+    """Write a backbone with all its dropout rates set to a share; its other files are links to the source."""
     folder.mkdir(parents=True)
     for path in source.iterdir():
         if path.name != "config.json":

@@ -1,4 +1,4 @@
-"""What is read off a process: time and peak memory."""
+"""Time and peak memory of a process."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ _RESET_PEAK = "5"  # see proc(5)
 
 
 def now(device: str) -> float:
-    """Seconds, when all that was asked of the device is done; on a CPU this process's, whatever else the cores do."""
+    """Return seconds after the device is synchronized; on a CPU the processor time of this process."""
     if device == "cuda":
         torch.cuda.synchronize()
         return time.perf_counter()
@@ -18,7 +18,7 @@ def now(device: str) -> float:
 
 
 def reset_peak(device: str) -> None:
-    """Forget the peak so far."""
+    """Reset the peak of memory."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     else:
@@ -26,16 +26,16 @@ def reset_peak(device: str) -> None:
 
 
 def peak_bytes(device: str) -> int:
-    """Most memory since `reset_peak`: of the allocator on a GPU, of the process on a CPU."""
+    """Return the peak of memory since `reset_peak`: of the allocator on a GPU, of the process on a CPU."""
     return torch.cuda.max_memory_allocated() if device == "cuda" else status_bytes("VmHWM")
 
 
 def held_bytes(device: str) -> int:
-    """Memory now, as `peak_bytes` measures it."""
+    """Return the memory now, measured like `peak_bytes`."""
     return torch.cuda.memory_allocated() if device == "cuda" else status_bytes("VmRSS")
 
 
 def status_bytes(name: str) -> int:
-    """A line of ``/proc/self/status``."""
+    """Return an entry of ``/proc/self/status`` in bytes."""
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return 1024 * int(line.split()[1])

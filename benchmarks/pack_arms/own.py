@@ -1,4 +1,4 @@
-"""Arms (b) and (c): this library's loop over packs of one trial or more. A process, started by `processes`."""
+"""Program of arms (b) and (c): packs in the loop of this library; `processes` starts it."""
 
 import sys
 import time
@@ -10,26 +10,26 @@ from pack_arms.material import own_runner
 from pack_arms.meters import held_bytes, now, peak_bytes, reset_peak
 from pack_arms.mix import equal_configuration, mixed_configuration, request
 from pack_arms.setting import Job, Setting
-from pack_arms.wire import say, wait
+from pack_arms.wire import send, wait_for_parent
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner
 
 _WARM_STEPS = 3
 _TIMED_STEPS = 20
-"""Of a pack that is not trained to its end."""
+"""Timed steps of a pack that is not trained to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """What one pack took.
+    """Time and memory of one pack.
 
     Attributes:
         trials: Numbers of its trials.
-        seconds: From the first admission to the last reading, without what it waited in between.
-        step_seconds: Of a step of the whole pack, without first steps and evaluation.
-        peak_bytes: While it worked, as `meters.peak_bytes`.
-        scores: Of the trials at their end; none before it.
+        seconds: Time from the first admission to the last reading, without pauses.
+        step_seconds: Time of a step of the whole pack, without first steps and evaluation.
+        peak_bytes: Peak of memory, see `meters.peak_bytes`.
+        scores: Scores of the trials at their end; empty before it.
     """
 
     trials: tuple[int, ...]
@@ -40,7 +40,7 @@ class Timing:
 
 
 def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest]) -> TrialPack:
-    """A pack of trials."""
+    """Open a pack and admit trials."""
     pack = runner.open_pack(len(trials))
     for trial in trials:
         pack.admit(trial)
@@ -48,7 +48,7 @@ def open_pack(runner: TorchRunner, trials: Sequence[TrialRequest]) -> TrialPack:
 
 
 def requests(kind: str, numbers: tuple[int, ...], setting: Setting) -> list[TrialRequest]:
-    """The trials of a pack, ``mixed`` or ``equal``."""
+    """Build the trials of a pack, ``mixed`` or ``equal``."""
     shape = setting.shape()
     if kind == "mixed":
         return [request(number, mixed_configuration(number, shape), setting) for number in numbers]
@@ -57,19 +57,23 @@ def requests(kind: str, numbers: tuple[int, ...], setting: Setting) -> list[Tria
 
 
 def advance(pack: TrialPack, steps: int) -> dict[int, float]:
-    """Train; the scores of what was measured, by trial. A trial that fails ends the benchmark."""
+    """Train; return the measured scores by trial.
+
+    Raises:
+        RuntimeError: If a trial fails.
+    """
     results = pack.advance(steps)
     failed = next((result for result in results if isinstance(result, Failure)), None)
     if failed is not None:
-        raise RuntimeError(f"every trial must reach its end; trial {failed.trial} did not: {failed.reason}.")
+        raise RuntimeError(f"cannot train trial {failed.trial} to its end: {failed.reason}.")
     return {result.trial: result.score for result in results if isinstance(result, Reading)}
 
 
-class Training:
-    """One pack, which is trained in parts; what it took."""
+class PackTraining:
+    """Training of one pack in parts, with its timing."""
 
     def __init__(self, job: Job, kind: str, numbers: tuple[int, ...], runner: TorchRunner) -> None:
-        """Nothing is trained yet."""
+        """Prepare the trials; train nothing."""
         self._numbers = numbers
         self._runner = runner
         self._setting = job.setting
@@ -81,7 +85,7 @@ class Training:
         self._scores: dict[int, float] = {}
 
     def train(self, goal: int) -> None:
-        """Up to a step; the trials are admitted at the first call, and let go of at their end."""
+        """Train to a step; the first call admits the trials, the last one releases them."""
         device, last = self._setting.device, self._setting.steps
         reset_peak(device)
         began_at = now(device)
@@ -89,10 +93,10 @@ class Training:
         for until in sorted({min(_WARM_STEPS, goal), min(last - 1, goal), goal}):
             if until <= self._step:
                 continue
-            here_at = now(device)
+            part_began_at = now(device)
             self._scores |= advance(pack, until - self._step)
             if self._step >= _WARM_STEPS and until < last:
-                self._timed_seconds += now(device) - here_at
+                self._timed_seconds += now(device) - part_began_at
             self._step = until
         self._seconds += now(device) - began_at
         self._peak_bytes = max(self._peak_bytes, peak_bytes(device))
@@ -100,7 +104,7 @@ class Training:
             self._pack = None
 
     def timing(self) -> Timing:
-        """What it took so far."""
+        """Return the timing of the steps so far."""
         timed_steps = min(self._step, self._setting.steps - 1) - _WARM_STEPS
         return Timing(
             trials=self._numbers,
@@ -112,55 +116,54 @@ class Training:
 
 
 def few_steps(setting: Setting) -> int:
-    """Of a pack that is not trained to its end."""
+    """Return the number of steps of a pack that is not trained to its end."""
     return min(setting.steps - 1, _WARM_STEPS + _TIMED_STEPS)
 
 
 def answer(job: Job, runner: TorchRunner, rest: Callable[[], None]) -> dict[str, Any]:
-    """Everything the job asks for.
+    """Train the packs of a job and return their timings.
 
     Args:
-        job: What is asked.
-        runner: With its backbone.
-        rest: Called between the turns.
+        runner: Runner with the backbone of the job.
+        rest: Function that is called between turns.
     """
     held, first = held_bytes(job.setting.device), job.packs[0]
     warm_up(job, runner)
     few = few_steps(job.setting)
-    trainings = [Training(job, "mixed", numbers, runner) for numbers in job.packs]
-    beside = [Training(job, "equal", first, runner)] if job.has_equal else []
+    trainings = [PackTraining(job, "mixed", numbers, runner) for numbers in job.packs]
+    equal = [PackTraining(job, "equal", first, runner)] if job.has_equal else []
     for turn in range(1, job.turns + 1):
         for training in trainings:
             training.train(job.setting.steps * turn // job.turns)
-        for training in beside:
+        for training in equal:
             training.train(few * turn // job.turns)
         if turn < job.turns:
             rest()
     return {
         "held_bytes": held,
         "timings": [asdict(training.timing()) for training in trainings],
-        "equal": [asdict(training.timing()) for training in beside],
+        "equal": [asdict(training.timing()) for training in equal],
     }
 
 
 def warm_up(job: Job, runner: TorchRunner) -> None:
-    """Let the process do once what it does only once; a worker of a study lives long."""
+    """Train a few steps, so that one-time costs are not timed; a worker of a study runs for long."""
     advance(open_pack(runner, requests("mixed", (0,), job.setting)), _WARM_STEPS)
 
 
-def rested() -> None:
-    """Say that a turn is over, and wait for the next one."""
-    say("rested", {})
-    wait()
+def end_turn() -> None:
+    """Report the end of a turn and wait for the next one."""
+    send("rested", {})
+    wait_for_parent()
 
 
 def main() -> None:
     job = Job.from_json(sys.argv[1])
     began_at = time.perf_counter()
     runner = own_runner(job.setting)
-    say("ready", {"load_seconds": time.perf_counter() - began_at})
-    wait()
-    say("answer", answer(job, runner, rested))
+    send("ready", {"load_seconds": time.perf_counter() - began_at})
+    wait_for_parent()
+    send("answer", answer(job, runner, end_turn))
 
 
 if __name__ == "__main__":

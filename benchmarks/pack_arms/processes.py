@@ -1,4 +1,4 @@
-"""Starts the processes of the arms, lets them work in turns, and reads what they answer."""
+"""Processes of the arms, which work in turns."""
 
 import json
 import subprocess
@@ -15,13 +15,13 @@ from pack_arms.wire import MARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a process said.
+class ProcessResult:
+    """Messages of a process.
 
     Attributes:
-        wall_seconds: Of the whole process.
-        ready: What it said when it had loaded; empty for arm (a).
-        answer: What it said in the end.
+        wall_seconds: Wall time of the whole process.
+        ready: Message after loading; empty for arm (a).
+        answer: Last message.
     """
 
     wall_seconds: float
@@ -30,7 +30,7 @@ class Answer:
 
 
 class Process:
-    """One process of an arm."""
+    """Process of an arm."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start Python with a command."""
@@ -45,30 +45,30 @@ class Process:
             text=True,
         )
 
-    def hear(self, word: str) -> dict[str, Any]:
-        """The next thing it says.
+    def receive(self, word: str) -> dict[str, Any]:
+        """Wait for a message and return it.
 
         Raises:
-            RuntimeError: If it ends without it; with the end of its errors.
+            RuntimeError: If the process ends without it; the text has the last lines of its errors.
         """
         for line in self._process.stdout or ():
             if line.startswith(MARK):
-                said: dict[str, Any] = json.loads(line.removeprefix(MARK))
-                if said["word"] == word:
-                    return said
+                message: dict[str, Any] = json.loads(line.removeprefix(MARK))
+                if message["word"] == word:
+                    return message
         self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().splitlines()
-        raise RuntimeError(f"a process of the benchmark must answer; it ended with: {'; '.join(lines[-3:])}")
+        raise RuntimeError(f"cannot receive {word!r} from a process: it ended with: {'; '.join(lines[-3:])}")
 
-    def tell(self) -> None:
-        """Let it begin."""
+    def start_turn(self) -> None:
+        """Start a turn of the process."""
         if self._process.stdin is not None:
             self._process.stdin.write("go\n")
             self._process.stdin.flush()
 
     def end(self) -> float:
-        """Wait for its end; its seconds."""
+        """Wait for the end of the process; return its seconds."""
         self._process.wait()
         seconds = time.perf_counter() - self._began_at
         self._errors.close()
@@ -78,28 +78,28 @@ class Process:
         return seconds
 
     def stop(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process if it runs."""
         if self._process.poll() is None:
             self._process.kill()
         self.end()
 
 
-def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) -> list[list[Answer]]:
-    """Every job in a process of its own: those of an arm at once, the arms in turns, every other time backwards.
+def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) -> list[list[ProcessResult]]:
+    """Run each job in its own process: the jobs of an arm at once, the arms in turns, every second turn in reverse.
 
-    So all arms see the machine at the same speeds, which change within minutes where others use it too.
+    So all arms run at the same speeds of the machine, which change within minutes where others use it too.
 
     Args:
-        arms: Their jobs, all of as many turns.
-        between: Called after each turn of all arms, with its number from 0 on.
+        arms: Jobs of each arm, all with the same number of turns.
+        between: Function that is called with the number of the turn, from 0, after each turn of all arms.
     """
     turns = arms[0][0].turns
     processes: list[list[Process]] = []
     try:
         for jobs in arms:
             words = [["-m", "pack_arms.own", job.to_json()] for job in jobs]
-            processes.append([Process(one, job.setting.environment()) for one, job in zip(words, jobs, strict=True)])
-        ready = [[process.hear("ready") for process in arm] for arm in processes]
+            processes.append([Process(line, job.setting.environment()) for line, job in zip(words, jobs, strict=True)])
+        ready = [[process.receive("ready") for process in arm] for arm in processes]
         answers: list[list[dict[str, Any]]] = [[] for _ in arms]
         for turn in range(turns):
             numbers = range(len(arms)) if turn % 2 == 0 else reversed(range(len(arms)))
@@ -112,30 +112,30 @@ def run_in_turns(arms: Sequence[Sequence[Job]], between: Callable[[int], None]) 
             process.stop()
         raise
     return [
-        [Answer(wall_seconds=wall, ready=first, answer=last) for wall, first, last in zip(*of_arm, strict=True)]
+        [ProcessResult(wall_seconds=wall, ready=first, answer=last) for wall, first, last in zip(*of_arm, strict=True)]
         for of_arm in zip(seconds, ready, answers, strict=True)
     ]
 
 
 def _one_turn(arm: Sequence[Process], word: str) -> list[dict[str, Any]]:
-    """Let all processes of an arm work at once; what they say when they have done."""
+    """Run a turn of all processes of an arm at once; return their messages at its end."""
     for process in arm:
-        process.tell()
+        process.start_turn()
     with ThreadPoolExecutor(len(arm)) as pool:
-        return list(pool.map(lambda process: process.hear(word), arm))
+        return list(pool.map(lambda process: process.receive(word), arm))
 
 
-def run_alone(numbers: Sequence[int], setting: Setting, at_once: int) -> list[Answer]:
-    """Arm (a): each trial in a process of its own, so many at a time."""
+def run_alone(numbers: Sequence[int], setting: Setting, at_once: int) -> list[ProcessResult]:
+    """Run arm (a): each trial in its own process, some of them at once."""
 
-    def one(number: int) -> Answer:
+    def run(number: int) -> ProcessResult:
         process = Process(["-m", "pack_arms.alone", json.dumps([number, asdict(setting)])], setting.environment())
         try:
-            answer = process.hear("answer")
+            answer = process.receive("answer")
         except BaseException:
             process.stop()
             raise
-        return Answer(wall_seconds=process.end(), ready={}, answer=answer)
+        return ProcessResult(wall_seconds=process.end(), ready={}, answer=answer)
 
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(one, numbers))
+        return list(pool.map(run, numbers))

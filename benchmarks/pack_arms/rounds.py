@@ -1,4 +1,4 @@
-"""One round: every arm once, over the same trials; and the rates that follow from it."""
+"""Round of the benchmark, which runs each arm once over the same trials, and its rates."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,20 @@ from statistics import fmean
 from typing import Any
 
 from pack_arms.mix import MIX
-from pack_arms.processes import Answer, run_alone, run_in_turns
+from pack_arms.processes import ProcessResult, run_alone, run_in_turns
 from pack_arms.setting import Job, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is compared.
+    """Plan of a comparison.
 
     Attributes:
-        setting: How every arm trains.
-        workers: Processes of an arm that work at once.
+        workers: Number of processes of an arm that work at once.
         packs: Sizes of packs, ascending.
-        alone_trials: How many trials arm (a) trains, from the beginning of the mix.
-        turns: Parts of the training in which the arms take turns. With 1, the processes of an arm start when those of
-            the one before have ended; with more, those of arms (b) and (c) live side by side.
+        alone_trials: Number of trials of arm (a), from the beginning of the mix.
+        turns: Number of turns of an arm. With 1, the processes of an arm start when those of the arm before have
+            ended; with more, those of arms (b) and (c) exist together.
     """
 
     setting: Setting
@@ -30,70 +29,70 @@ class Plan:
     turns: int = 1
 
     def job(self, packs: Sequence[Sequence[int]], *, has_equal: bool = False) -> Job:
-        """Mixed trials, whole, for arm (b) or (c)."""
-        chosen = tuple(tuple(pack) for pack in packs)
-        return Job(setting=self.setting, packs=chosen, has_equal=has_equal, turns=self.turns)
+        """Build a job of arm (b) or (c) that trains mixed trials to their end."""
+        numbers = tuple(tuple(pack) for pack in packs)
+        return Job(setting=self.setting, packs=numbers, has_equal=has_equal, turns=self.turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What the arms of a round answered. Rates are trial-steps per second of the whole machine.
+    """Results of the arms in a round. Rates are trial-steps per second of the whole machine.
 
     Attributes:
-        plan: What was asked.
-        alone: Arm (a), by trial.
-        single: Timings of arm (b), by trial.
-        singles: Answers of arm (b), of each worker.
-        packs: Arm (c), each worker's, by size; beside it packs of equal adapters.
+        alone: Results of arm (a) by trial.
+        single: Timings of arm (b) by trial.
+        singles: Results of the workers of arm (b).
+        packs: Results of the workers of arm (c) by size of the pack, with timings of equal adapters.
     """
 
     plan: Plan
-    alone: Mapping[int, Answer]
+    alone: Mapping[int, ProcessResult]
     single: Mapping[int, Mapping[str, Any]]
-    singles: Sequence[Answer]
-    packs: Mapping[int, Sequence[Answer]]
+    singles: Sequence[ProcessResult]
+    packs: Mapping[int, Sequence[ProcessResult]]
 
     def alone_rate(self, trials: int, *, with_all: bool) -> float:
-        """Of arm (a), over the first trials.
+        """Return the rate of arm (a) over the first trials.
 
         Args:
-            trials: So many of them, or all that it trained.
+            trials: Number of trials; at most those that it trained.
             with_all: Whether start, load and evaluation count; else the training loop alone.
         """
-        chosen = [self.alone[number] for number in range(min(trials, len(self.alone)))]
+        results = [self.alone[number] for number in range(min(trials, len(self.alone)))]
         if not with_all:
-            return self._rate([one.answer["train_seconds"] for one in chosen])
+            return self._rate([result.answer["train_seconds"] for result in results])
         is_cpu = self.plan.setting.device == "cpu"
-        return self._rate([one.answer["processor_seconds"] if is_cpu else one.wall_seconds for one in chosen])
+        seconds = [result.answer["processor_seconds"] if is_cpu else result.wall_seconds for result in results]
+        return self._rate(seconds)
 
     def single_rate(self, trials: int, *, with_all: bool) -> float:
-        """Of arm (b), over the first trials; ``with_all`` counts admission, first steps and evaluation."""
-        chosen = [self.single[number] for number in range(trials)]
+        """Return the rate of arm (b) over the first trials; ``with_all`` counts admission and evaluation as well."""
+        timings = [self.single[number] for number in range(trials)]
         if with_all:
-            return self._rate([one["seconds"] for one in chosen])
-        return self.plan.workers / fmean(one["step_seconds"] for one in chosen)
+            return self._rate([timing["seconds"] for timing in timings])
+        return self.plan.workers / fmean(timing["step_seconds"] for timing in timings)
 
     def pack_rate(self, size: int, *, with_all: bool) -> float:
-        """Of arm (c); as of arm (b)."""
+        """Return the rate of packs of a size; see `single_rate`."""
         if not with_all:
             return sum(size / one.answer["timings"][0]["step_seconds"] for one in self.packs[size])
         return sum(size * self.plan.setting.steps / one.answer["timings"][0]["seconds"] for one in self.packs[size])
 
     def efficiency(self, size: int) -> float:
-        """Throughput of the mixed pack over that of equal adapters with the same rows."""
+        """Return the throughput of the mixed pack over that of equal adapters with the same rows."""
         other = sum(size / one.answer["equal"][0]["step_seconds"] for one in self.packs[size])
         return self.pack_rate(size, with_all=False) / other
 
     def to_alone(self, size: int) -> float:
-        """A pack over arm (a) with the same first trials, everything counted."""
+        """Return the rate of a pack over that of arm (a) with the same trials, everything counted."""
         return self.pack_rate(size, with_all=True) / self.alone_rate(size, with_all=True)
 
     def to_single(self, size: int) -> float:
-        """A pack over arm (b) with the same trials, everything counted."""
+        """Return the rate of a pack over that of arm (b) with the same trials, everything counted."""
         return self.pack_rate(size, with_all=True) / self.single_rate(size, with_all=True)
 
     def score_difference(self, size: int) -> float:
-        """Largest difference of a packed trial's score from that of the same trial in arm (b)."""
+        """Return the largest difference of a packed trial's score from that of the same trial in arm (b)."""
         packed = self.packs[size][0].answer["timings"][0]
         pairs = zip(packed["trials"], packed["scores"], strict=True)
         return max(abs(score - self.single[number]["scores"][0]) for number, score in pairs)
@@ -106,20 +105,19 @@ def run_round(plan: Plan, note: Callable[[str], None]) -> Round:
     """Run every arm.
 
     Args:
-        plan: What is compared.
-        note: Told what begins.
+        note: Function that receives lines about the progress.
     """
     workers = range(plan.workers)
     shares = [[[number] for number in range(max(plan.packs))[worker :: plan.workers]] for worker in workers]
     arms = {"arm (b)": [plan.job(share) for share in shares if share]}
     for size in plan.packs:
-        # each worker trains the same structures with seeds of its own
-        mine = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
-        arms[f"pack of {size}"] = [plan.job(one, has_equal=True) for one in mine]
-    alone: list[Answer] = []
+        # each worker trains the same structures with its own seeds
+        own = [[range(worker * len(MIX), worker * len(MIX) + size)] for worker in workers]
+        arms[f"pack of {size}"] = [plan.job(packs, has_equal=True) for packs in own]
+    alone: list[ProcessResult] = []
 
-    def some_alone(turn: int) -> None:
-        """As much of arm (a) as is due after a turn, as many trials as there are workers at once."""
+    def run_part_of_alone(turn: int) -> None:
+        """Run the part of arm (a) that is due after a turn, as many trials at once as there are workers."""
         due = -(-plan.alone_trials * (turn + 1) // (plan.turns * plan.workers)) * plan.workers
         numbers = range(len(alone), min(plan.alone_trials, due))
         note(f"turn {turn + 1} of {plan.turns} done" + (f"; arm (a): {len(numbers)} trials" if numbers else ""))
@@ -127,15 +125,15 @@ def run_round(plan: Plan, note: Callable[[str], None]) -> Round:
 
     if plan.turns > 1:
         note(", ".join(arms))
-        answers = run_in_turns(list(arms.values()), some_alone)
+        answers = run_in_turns(list(arms.values()), run_part_of_alone)
     else:
         answers = [run_in_turns([jobs], lambda _, name=name: note(name))[0] for name, jobs in arms.items()]
-        some_alone(0)
+        run_part_of_alone(0)
     singles, *packs = answers
     return Round(
         plan=plan,
         alone=dict(enumerate(alone)),
-        single={timing["trials"][0]: timing for one in singles for timing in one.answer["timings"]},
+        single={timing["trials"][0]: timing for result in singles for timing in result.answer["timings"]},
         singles=singles,
         packs=dict(zip(plan.packs, packs, strict=True)),
     )

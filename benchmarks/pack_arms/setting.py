@@ -1,4 +1,4 @@
-"""What every arm shares."""
+"""Common settings of the arms."""
 
 import json
 import os
@@ -17,18 +17,18 @@ _BENCHMARKS = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How all arms train.
+    """Settings of the training, equal for all arms.
 
     Attributes:
         device: ``cpu`` or ``cuda``.
         backbone: Folder of the backbone.
-        embedded_task: Whether the task is the embedded one; else it is made of random tokens.
-        tokens: Length of the longest text; of random texts, of all.
-        batch_size: Examples of a trial's step.
-        steps: Of a trial.
-        threads: Of a process.
-        precision: Of products, ``fp32`` or ``bf16``.
-        dropout: Share that the backbone drops.
+        embedded_task: Whether the task is the embedded one; else it has random tokens.
+        tokens: Length of the longest text; all random texts have it.
+        batch_size: Number of examples of a trial's step.
+        steps: Number of steps of a trial.
+        threads: Number of threads of a process.
+        precision: Precision of products, ``fp32`` or ``bf16``.
+        dropout: Dropout rate of the backbone.
     """
 
     device: str
@@ -43,33 +43,34 @@ class Setting:
 
     @property
     def plan(self) -> TrainingPlan:
-        """Of every trial: measured once, at its end."""
+        """Plan of every trial, which is measured once, at its end."""
         return TrainingPlan(steps=self.steps, batch_size=self.batch_size, evaluate_at_steps=(self.steps,))
 
     def shape(self) -> BackboneShape:
-        """Sizes of the backbone."""
+        """Return the shape of the backbone."""
         return shape_of(json.loads((Path(self.backbone) / "config.json").read_text()))
 
     def environment(self) -> dict[str, str]:
-        """Environment of a process of an arm."""
-        chosen = dict(os.environ)
-        chosen["PYTHONPATH"] = os.pathsep.join([str(_BENCHMARKS), chosen.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        chosen |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
-        chosen |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
+        """Return the environment of a process of an arm."""
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join([str(_BENCHMARKS), environment.get("PYTHONPATH", "")]).rstrip(
+            os.pathsep
+        )
+        environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        environment |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
         if self.device == "cpu":
-            chosen |= {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
-        return chosen
+            environment |= {"CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
+        return environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a process of arms (b) and (c) does with its backbone.
+    """Work of a process of arms (b) and (c).
 
     Attributes:
-        setting: How it trains.
-        packs: Numbers of the trials of each pack, one pack after the other.
-        has_equal: Whether a few steps of equal adapters are timed, too, as many as the first pack has trials.
-        turns: Parts in which the packs are trained; between them the process waits.
+        packs: Numbers of the trials of each pack, in the order of the packs.
+        has_equal: Whether a few steps of a pack of equal adapters, of the size of the first pack, are timed as well.
+        turns: Number of parts in which the packs are trained; between them the process waits.
     """
 
     setting: Setting
@@ -78,12 +79,12 @@ class Job:
     turns: int = 1
 
     def to_json(self) -> str:
-        """As it travels to the process."""
+        """Return the job as JSON text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
-        """As it arrives."""
+        """Read a job from JSON text."""
         fields: Mapping[str, Any] = json.loads(text)
         packs = tuple(tuple(pack) for pack in fields["packs"])
         return cls(**{**fields, "setting": Setting(**fields["setting"]), "packs": packs})

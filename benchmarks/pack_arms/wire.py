@@ -1,18 +1,18 @@
-"""Lines between a process of an arm and the one that started it."""
+"""Messages between a process of an arm and its parent."""
 
 import json
 import sys
 from typing import Any
 
 MARK = "benchmark:"
-"""What begins a line that is meant for the parent; libraries print too."""
+"""Prefix of the messages; libraries print lines as well."""
 
 
-def say(word: str, value: dict[str, Any]) -> None:
-    """Tell the parent something."""
+def send(word: str, value: dict[str, Any]) -> None:
+    """Send a message to the parent."""
     print(f"{MARK}{json.dumps({'word': word, **value})}", flush=True)
 
 
-def wait() -> None:
-    """Until the parent sends a line."""
+def wait_for_parent() -> None:
+    """Wait until the parent sends a line."""
     sys.stdin.readline()

@@ -1,4 +1,4 @@
-"""What is printed: a line for each arm, and the aims."""
+"""Printed lines of the benchmark: a line for each arm, and the aims."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ _MIB, _GIB = 2**20, 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aims:
-    """What packs should reach.
+    """Smallest ratios of throughput that packs should reach.
 
     Attributes:
-        to_alone: The best pack over arm (a).
-        to_single: The best pack over arm (b); None where nothing is aimed at.
-        never_below: Every pack over arm (b).
-        efficiency: Every mixed pack over equal adapters with the same rows; None where nothing is aimed at.
+        to_alone: Ratio of the best pack to arm (a).
+        to_single: Ratio of the best pack to arm (b); None without an aim.
+        never_below: Ratio of every pack to arm (b).
+        efficiency: Ratio of every mixed pack to equal adapters with the same rows; None without an aim.
     """
 
     to_alone: float
@@ -27,17 +27,17 @@ class Aims:
 
 
 def size_text(size: float) -> str:
-    """Bytes as people read them."""
+    """Format a number of bytes."""
     return f"{size / _MIB:.1f} MiB" if size < _GIB else f"{size / _GIB:.2f} GiB"
 
 
-def aim(what: str, value: float, least: float) -> str:
-    """A value beside what it should be."""
-    return f"{what:<58}{value:>7.2f}   ≥ {least:g}{'' if value >= least else '  MISSED'}"
+def aim(title: str, value: float, least: float) -> str:
+    """Format a value with its aim."""
+    return f"{title:<58}{value:>7.2f}   ≥ {least:g}{'' if value >= least else '  MISSED'}"
 
 
 def arm_lines(rounds: Sequence[Round]) -> Iterator[str]:
-    """The table: medians over the rounds; memory of the first."""
+    """Yield the lines of the table: medians over the rounds, memory of the first round."""
     first, largest = rounds[0], max(rounds[0].plan.packs)
     heads = ("trial-steps/s", "steps only", "vs (a)", "vs (b)", "peak", "growth", "vs equal")
     yield _line("", *heads)
@@ -72,7 +72,7 @@ def _line(name: str, *cells: str) -> str:
 
 
 def aim_lines(rounds: Sequence[Round], aims: Aims) -> Iterator[str]:
-    """What should hold, beside what does."""
+    """Yield a line for each aim."""
     sizes = rounds[0].plan.packs
     to_alone = {size: _median(rounds, lambda one, k=size: one.to_alone(k)) for size in sizes}
     to_single = {size: _median(rounds, lambda one, k=size: one.to_single(k)) for size in sizes}
