@@ -133,7 +133,7 @@ def main() -> int:
         return 0
     found = read_results(given.results)
     left = [(one, case) for one in matrix for case in one.cases if (one.name, case.name) not in found]
-    with nodes.standing(given.nodes if left else 0):
+    with nodes.shared_cluster(given.nodes if left else 0):
         for one, case in left:
             outcome = found[one.name, case.name] = run_case(one, case)
             said = "held" if outcome.is_held else "BROKEN"

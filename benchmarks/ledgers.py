@@ -1,11 +1,11 @@
-"""Processor time of the commands that read a large ledger, and of what takes it in: a keeper and the search.
+"""Processor time of the commands that read a large ledger, and of its replay by the search and by a keeper.
 
     python benchmarks/ledgers.py                      20,000 trials, three passes
     python benchmarks/ledgers.py --trials 1000
 
-The study is that of `proposals.py`, recorded in SQLite: draws uniform over structures, three in five of them pruned at
-a rung, the losses of 400 validation examples beside every reading. The first command fits the model; the others find
-its estimates in the cache.
+The study is that of `proposals.py`, recorded in SQLite: uniform draws over structures, three in five of them pruned at
+a rung, each reading with the losses of 400 validation examples. The first command fits the model; the others find its
+estimates in the cache.
 """
 
 import argparse
@@ -43,48 +43,49 @@ def write(url: str, trials: int) -> None:
     """Record the study."""
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
     records, readings = ledger_of(SearchSpace(shape=shape, budget=600_000), trials)
-    told = {"name": "large", "backbone": str(BACKBONE), "task": {"name": "docstrings"}, "budget": 600_000}
-    specification = specification_of({**told, "trials": trials, "training": {"steps": STEPS[-1]}})
+    given = {"name": "large", "backbone": str(BACKBONE), "task": {"name": "docstrings"}, "budget": 600_000}
+    specification = specification_of({**given, "trials": trials, "training": {"steps": STEPS[-1]}})
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(BegunSpecification.of(specification), shape)).id
         epoch = ledger.take_over(study, "keeper")
         for first in range(0, trials, 500):
-            some = records[first : first + 500]
-            ledger.add_trials(study, epoch, some, worker="worker-0")
-            ledger.settle_all(study, epoch, [told for one in some for told in reports_of(one, readings[one.number])])
+            batch = records[first : first + 500]
+            ledger.add_trials(study, epoch, batch, worker="worker-0")
+            reports = [report for trial in batch for report in reports_of(trial, readings[trial.number])]
+            ledger.settle_all(study, epoch, reports)
 
 
-def reports_of(one: TrialRecord, reads: list[Reading]) -> list[TrialReport]:
-    """What is reported of a trial: its readings, with the last how it ends."""
-    *before, last = [replace(read, examples=MEASURED) for read in reads]
-    of = {"trial": one.number, "attempt": 1}
-    end = {"state": one.state, "score": one.score, "reason": "a benchmark" if one.score is None else None}
-    return [*(TrialReport(**of, reading=read) for read in before), TrialReport(**of, reading=last, **end)]
+def reports_of(trial: TrialRecord, readings: list[Reading]) -> list[TrialReport]:
+    """Return the reports of a trial: one for each reading, the last one with its end."""
+    *before, last = [replace(reading, examples=MEASURED) for reading in readings]
+    key = {"trial": trial.number, "attempt": 1}
+    end = {"state": trial.state, "score": trial.score, "reason": "a benchmark" if trial.score is None else None}
+    return [*(TrialReport(**key, reading=reading) for reading in before), TrialReport(**key, reading=last, **end)]
 
 
 def cost(command: str, url: str, cache: Path) -> float:
-    """Processor seconds of a command."""
+    """Measure the processor seconds of a command."""
     environment = {**os.environ, "DELTASPACE_CACHE": str(cache), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "deltaspace", *shlex.split(command), "--storage", url]
     process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"deltaspace {command} must end with 0; got {os.waitstatus_to_exitcode(status)}")
+        raise SystemExit(f"cannot run deltaspace {command}: it ended with {os.waitstatus_to_exitcode(status)}.")
     return usage.ru_utime + usage.ru_stime
 
 
-def taken_in(url: str) -> dict[str, float]:
-    """Processor seconds of telling the search of all trials, and of taking the study over as a keeper does."""
+def replay_costs(url: str) -> dict[str, float]:
+    """Measure the processor seconds of replaying all trials to the search, and of a takeover by a keeper."""
     with Ledger.open(url) as ledger:
         study = ledger.study("large")
-        told, space = recorded_specification(study), recorded_space(study)
-        plan, found = plan_of(told, study, space, storage_url=url), {}
+        specification, space = recorded_specification(study), recorded_space(study)
+        plan = plan_of(specification, study, space, storage_url=url)
         began_at = time.process_time()
-        replayed(ledger, study, space, told)
-        found["replay"] = time.process_time() - began_at
+        replayed(ledger, study, space, specification)
+        replay = time.process_time() - began_at
     began_at = time.process_time()
     StudyKeeper(plan).close()
-    return {**found, "takeover": time.process_time() - began_at}
+    return {"replay": replay, "takeover": time.process_time() - began_at}
 
 
 def main() -> None:
@@ -94,12 +95,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'large.db'}"
         write(url, parser.parse_args().trials)
-        passes = [[cost(one, url, Path(folder) / str(each)) for one in COMMANDS] for each in range(3)]
+        passes = [[cost(command, url, Path(folder) / str(number)) for command in COMMANDS] for number in range(3)]
         for command, *seconds in zip(COMMANDS, *passes, strict=True):
             low, middle, high = sorted(seconds)
             print(f"| `deltaspace {command}` | {middle:.2f} s ({low:.2f} to {high:.2f}) |")
-        for what, seconds in taken_in(url).items():
-            print(f"| {what} | {seconds:.2f} s |")
+        for part, seconds in replay_costs(url).items():
+            print(f"| {part} | {seconds:.2f} s |")
 
 
 if __name__ == "__main__":

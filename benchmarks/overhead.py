@@ -1,10 +1,10 @@
-"""What the engine costs beside training: time and bytes per trial, start-up; with stock tools beside it.
+"""Overhead of the engine: time and bytes per trial, start-up; compared with stock tools.
 
     python benchmarks/overhead.py            all of it, about two minutes on two cores
-    python benchmarks/overhead.py --no-ray   without the parts that start Ray
+    python benchmarks/overhead.py --no-ray   without the measurements that start Ray
 
 A trivial trial has one step that takes no time, one reading and one file that is flushed to disk. Times per trial are
-between the 20th end and the last, so they leave start-up out. Baselines are measured in the same run.
+from the 20th end to the last, without start-up. Baselines are measured in the same run.
 """
 
 import argparse
@@ -42,19 +42,19 @@ STEPS = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: what was measured, the aim, and the stock tool beside it."""
+    """Line of the table: a measurement, its aim, and the value of the stock tool."""
 
-    what: str
+    title: str
     value: float
     unit: str
     aim: float | None = None
     baseline: float | None = None
 
     def text(self) -> str:
-        """The line as it is printed."""
+        """Format the line."""
         aim = "" if self.aim is None else f"≤ {self.aim:g}{'' if self.value <= self.aim else '  MISSED'}"
         ratio = "" if self.baseline is None else f"{self.baseline / self.value:.1f}x less than {self.baseline:.1f}"
-        return f"{self.what:<52}{self.value:>10.2f} {self.unit:<6}{aim:<16}{ratio}"
+        return f"{self.title:<52}{self.value:>10.2f} {self.unit:<6}{aim:<16}{ratio}"
 
 
 def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Specification:
@@ -92,7 +92,7 @@ def milliseconds(action: Callable[[], object]) -> float:
 
 
 def ms_per_trial(backend: str, trials: int) -> tuple[float, float, float]:
-    """Steady-state ms per trial, seconds until the first trial has ended, and ledger bytes per trial."""
+    """Measure steady-state ms per trial, seconds to the end of the first trial, and ledger bytes per trial."""
     with scratch() as folder:
         url = f"sqlite:///{folder / 'ledger.db'}"
         began_at = time.time()
@@ -105,7 +105,7 @@ def ms_per_trial(backend: str, trials: int) -> tuple[float, float, float]:
 
 
 def fsync_ms() -> float:
-    """Median time of flushing a small file."""
+    """Measure the median time of flushing a small file."""
     with scratch() as folder, (folder / "file").open("wb") as file:
 
         def flush() -> None:
@@ -117,23 +117,23 @@ def fsync_ms() -> float:
 
 
 def optuna_ms_per_trial(trials: int) -> float:
-    """Stock Optuna: ask and tell of the same space on its own SQLite storage, random sampler."""
+    """Measure stock Optuna: ask and tell of the same space on its SQLite storage, random sampler."""
     with scratch() as folder:
         space = search_space(specification(folder, "inline", 1))
         sampler = optuna.samplers.RandomSampler(seed=0)
         study = optuna.create_study(storage=f"sqlite:///{folder / 'optuna.db'}", sampler=sampler)
 
-        def one() -> None:
+        def run_trial() -> None:
             trial = study.ask()
             space.suggest(trial)
             study.tell(trial, 0.5)
 
-        return statistics.mean(milliseconds(one) for _ in range(trials))
+        return statistics.mean(milliseconds(run_trial) for _ in range(trials))
 
 
 @dataclass
 class Suggest:
-    """The search space as OptunaSearch takes it."""
+    """Search space in the form that OptunaSearch calls."""
 
     space: SearchSpace
 
@@ -143,7 +143,7 @@ class Suggest:
 
 
 def tune_ms_per_trial(trials: int) -> float:
-    """Stock Ray Tune with OptunaSearch: every configuration is a Tune trial of its own, two at a time."""
+    """Measure stock Ray Tune with OptunaSearch: each configuration is a Tune trial, two at a time."""
     import ray
     from ray import tune
     from ray.tune.search.optuna import OptunaSearch
@@ -174,31 +174,31 @@ def tune_ms_per_trial(trials: int) -> float:
 
 
 def command_seconds(*command: str) -> float:
-    """Best of five runs."""
+    """Measure the best of five runs of a command."""
     run = [sys.executable, *command]
     return min(milliseconds(lambda: subprocess.run(run, check=True, capture_output=True)) for _ in range(5)) / 1000
 
 
 def lines(trials: int, *, with_ray: bool) -> Iterator[Line]:
-    """Every line of the table, as it is measured."""
+    """Measure the lines of the table and yield each one."""
     yield Line("flush of a small file (the disk)", fsync_ms(), "ms")
     optuna_ms = optuna_ms_per_trial(50)
     inline, _, size = ms_per_trial("inline", trials)
-    yield Line("inline, per trivial trial (beside: Optuna RDBStorage)", inline, "ms", 5, optuna_ms)
+    yield Line("inline, per trivial trial (baseline: Optuna RDBStorage)", inline, "ms", 5, optuna_ms)
     yield Line("ledger, per trivial trial", size, "bytes")
     if with_ray:
         tune_ms = tune_ms_per_trial(10)
         ray_ms, first, _ = ms_per_trial("ray", trials)
-        yield Line("Ray, per trivial trial (beside: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
+        yield Line("Ray, per trivial trial (baseline: a Tune trial each)", ray_ms, "ms", 10, tune_ms)
         yield Line("Ray, until the first trial has ended", first, "s")
-    helped = command_seconds("-c", "from deltaspace.commands.main import main; main(['--help'])")
-    yield Line("deltaspace --help", helped, "s", 0.6)
+    help_seconds = command_seconds("-c", "from deltaspace.commands.main import main; main(['--help'])")
+    yield Line("deltaspace --help", help_seconds, "s", 0.6)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=400, help="trivial trials per backend (default 400)")
-    parser.add_argument("--no-ray", action="store_true", help="leave out what starts Ray")
+    parser.add_argument("--no-ray", action="store_true", help="leave out the measurements that start Ray")
     arguments = parser.parse_args()
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"{os.cpu_count()} cores, load {load}, {arguments.trials} trials, random sampler")

@@ -1,14 +1,14 @@
-"""What a training step takes on a CPU, and what it would take without what makes it quick.
+"""Time of a training step on a CPU, with and without the optimizations.
 
-    python benchmarks/steps.py                     the shipped example's steps, about two minutes
-    python benchmarks/steps.py --beside ../older   and those of another checkout
-    python benchmarks/steps.py --shares            where the time of a step goes, in fp32 and in bf16
+    python benchmarks/steps.py                     steps of the shipped example, about two minutes
+    python benchmarks/steps.py --beside ../older   and steps of another checkout
+    python benchmarks/steps.py --shares            shares of the time of a step, in fp32 and in bf16
     python benchmarks/steps.py --shares --backbone FOLDER
 
-Every arm is a process with one thread that trains the same pack of four searched trials, in turns of a few steps, every
-other time backwards: a machine's speed changes within minutes. Milliseconds are those of the processor, so that others
-may use the machine; of an arm the median of its turns, and the median of what it took in a turn to what the first arm
-took in it. Shares are by PyTorch's profiler; the products of frozen weights are computed again by themselves.
+Each arm is a process with one thread that trains the same pack of four searched trials. Arms take turns of a few steps,
+every second turn in reverse order, since the speed of a machine changes within minutes. Milliseconds are processor
+time. Printed are the median over the turns of an arm and the median ratio to the first arm in the same turn. Shares
+come from PyTorch's profiler; the products of frozen weights are timed again alone.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 from unittest.mock import PropertyMock, patch
 
 from pack_arms.processes import Process
-from pack_arms.wire import say, wait
+from pack_arms.wire import send, wait_for_parent
 
 ROOT = Path(__file__).parents[1]
 TURNS, STEPS, WARM_STEPS, PACK = 12, 10, 10, 4
@@ -31,48 +31,48 @@ ENDLESS = 1_000_000
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to compute the same steps.
+    """Way to compute the same steps.
 
     Attributes:
-        wide: Whether a pass is as wide as what its products compute, and not as in fp32.
-        keeps: Whether freed memory is kept.
+        is_wide: Whether the width of a pass follows from the precision of its products, instead of fp32.
+        keeps_freed: Whether freed memory is kept.
         has_large_pages: Whether memory comes in large pages.
-        folder: Checkout whose code it runs.
+        folder: Checkout with the code.
     """
 
-    wide: bool = True
-    keeps: bool = True
+    is_wide: bool = True
+    keeps_freed: bool = True
     has_large_pages: bool = True
     folder: Path = ROOT
 
 
 def arms(beside: Path | None) -> dict[str, Arm]:
-    """All of them, by what is printed; the first is what ships."""
-    found = {
-        "as it is": Arm(),
-        "passes as wide as in fp32": Arm(wide=False),
-        "freed memory given back": Arm(keeps=False),
+    """Return the arms by their printed names; the first one is the code as shipped."""
+    own = {
+        "as shipped": Arm(),
+        "passes as wide as in fp32": Arm(is_wide=False),
+        "freed memory returned": Arm(keeps_freed=False),
         "memory in small pages": Arm(has_large_pages=False),
     }
-    return found if beside is None else {**found, f"{beside}": Arm(folder=beside.resolve())}
+    return own if beside is None else {**own, f"{beside}": Arm(folder=beside.resolve())}
 
 
 @contextmanager
 def slowed(arm: Arm) -> Iterator[None]:
-    """Compute without what an arm has not."""
+    """Switch off the optimizations that an arm lacks."""
     import torch
 
     with ExitStack() as stack:
-        if not arm.wide:
+        if not arm.is_wide:
             width = PropertyMock(return_value=torch.float32.itemsize)
             stack.enter_context(patch("trial_runner.attachment.frozen_model.Device.product_bytes", new=width))
-        if not arm.keeps:
+        if not arm.keeps_freed:
             stack.enter_context(patch("trial_runner.runner.keep_freed"))
         yield
 
 
 def new_pack(backbone: str | None = None, precision: str = "auto") -> Callable[[int], object]:
-    """Trains a pack of proposals of the shipped example by some steps; on its backbone unless another is named."""
+    """Build a pack of proposals of the shipped example; return the function that trains it by some steps."""
     from search_space.backbones import shape_of
     from search_space.space.space import SearchSpace
     from studies.search.candidates import new_trial, trial_request
@@ -98,17 +98,17 @@ def new_pack(backbone: str | None = None, precision: str = "auto") -> Callable[[
 
 
 SHARES = {
-    "frozen products": "",  # told by their shapes
+    "frozen products": "",  # recognized by their shapes
     "attention and products of edits": "mm addmm bmm baddbmm _softmax _softmax_backward_data",
     "activations and norms": "gelu tanh relu silu sigmoid layer_norm",
     "casts and copies": "copy_ cat stack",
     "element-wise and indexing": "add mul sub div sum index gather scatter fill where norm",
 }
-REST = "Python and all else"
+REST = "Python and others"
 
 
 def share_of(operation: str, shapes: list[list[int]], frozen: set[tuple[int, ...]]) -> str:
-    """Which of the shares an operation is of, told by its name and the shapes of what it takes."""
+    """Return the share to which an operation belongs, from its name and the shapes of its inputs."""
     name = operation.removeprefix("aten::")
     if name in ("mm", "addmm") and tuple(shapes[-3 if name == "addmm" else -1]) in frozen:
         return "frozen products"
@@ -119,19 +119,19 @@ def share_of(operation: str, shapes: list[list[int]], frozen: set[tuple[int, ...
 
 
 def product_ms(shapes: list[list[int]], precision: str, calls: int = 20) -> float:
-    """Processor time of a product by itself."""
+    """Measure the processor time of a product alone."""
     import torch
 
-    one, other = (torch.randn(*shape, dtype=getattr(torch, precision)) for shape in shapes)
-    torch.mm(one, other)
+    left, right = (torch.randn(*shape, dtype=getattr(torch, precision)) for shape in shapes)
+    torch.mm(left, right)
     began_at = time.process_time()
     for _ in range(calls):
-        torch.mm(one, other)
+        torch.mm(left, right)
     return 1000 * (time.process_time() - began_at) / calls
 
 
 def shares(backbone: str | None, precision: str, steps: int = 8) -> tuple[dict[str, float], float, float]:
-    """Shares of the time of a step; its milliseconds; and those of its frozen products by themselves."""
+    """Return the shares of the time of a step, its milliseconds, and those of its frozen products alone."""
     from torch.profiler import ProfilerActivity, profile
 
     from trial_runner.backbones import config_of
@@ -144,10 +144,10 @@ def shares(backbone: str | None, precision: str, steps: int = 8) -> tuple[dict[s
     began_at = time.process_time()
     advance(steps)
     total = 1000 * (time.process_time() - began_at) / steps
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as seen:
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:
         advance(steps)
     spent, alone = dict.fromkeys([*SHARES, REST], 0.0), 0.0
-    for event in seen.key_averages(group_by_input_shape=True):
+    for event in profiled.key_averages(group_by_input_shape=True):
         share = share_of(event.key, event.input_shapes, frozen)
         spent[share] += event.self_cpu_time_total / 1000 / steps
         if share == "frozen products":
@@ -158,54 +158,54 @@ def shares(backbone: str | None, precision: str, steps: int = 8) -> tuple[dict[s
 
 
 def work(name: str, beside: Path | None, turns: int) -> None:
-    """Be an arm: train some steps whenever told to, and say what they took."""
+    """Run an arm: train some steps at each message of the parent and report their time."""
     with slowed(arms(beside)[name]):
         advance = new_pack()
         advance(WARM_STEPS)
-        say("ready", {})
+        send("ready", {})
         for _ in range(turns):
-            wait()
+            wait_for_parent()
             began_at = time.process_time()
             advance(STEPS)
-            say("took", {"ms": 1000 * (time.process_time() - began_at) / STEPS})
+            send("took", {"ms": 1000 * (time.process_time() - began_at) / STEPS})
 
 
-def started(name: str, arm: Arm, beside: Path | None, turns: int) -> Process:
-    """An arm that has warmed up."""
+def start(name: str, arm: Arm, beside: Path | None, turns: int) -> Process:
+    """Start an arm and wait until it has warmed up."""
     from studies.backends.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
 
-    own = [str(arm.folder), str(Path(__file__).parent)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(own)}
+    folders = [str(arm.folder), str(Path(__file__).parent)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(folders)}
     environment |= LARGE_PAGES if arm.has_large_pages else {}
     command = [__file__, "--work", name, "--turns", str(turns)]
     process = Process([*command, *([] if beside is None else ["--beside", str(beside)])], environment)
-    process.hear("ready")
+    process.receive("ready")
     return process
 
 
-def measured(beside: Path | None, turns: int) -> dict[str, list[float]]:
-    """Milliseconds of a step of each arm in each turn."""
-    found: dict[str, list[float]] = {name: [] for name in arms(beside)}
+def measure(beside: Path | None, turns: int) -> dict[str, list[float]]:
+    """Measure the milliseconds of a step of each arm in each turn."""
+    milliseconds: dict[str, list[float]] = {name: [] for name in arms(beside)}
     processes: dict[str, Process] = {}
     try:
         for name, arm in arms(beside).items():
-            processes[name] = started(name, arm, beside, turns)
+            processes[name] = start(name, arm, beside, turns)
         for turn in range(turns):
             for name in list(processes) if turn % 2 == 0 else reversed(processes):
-                processes[name].tell()
-                found[name].append(float(processes[name].hear("took")["ms"]))
+                processes[name].start_turn()
+                milliseconds[name].append(float(processes[name].receive("took")["ms"]))
     finally:
         for process in processes.values():
             process.stop()
-    return found
+    return milliseconds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout, whose steps are measured too")
-    parser.add_argument("--turns", type=int, default=TURNS, help=f"of every arm (default {TURNS})")
-    parser.add_argument("--shares", action="store_true", help="of what a step's time goes to, instead")
-    parser.add_argument("--backbone", metavar="FOLDER", help="of --shares (default: the embedded one)")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout to measure as well")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"turns of every arm (default {TURNS})")
+    parser.add_argument("--shares", action="store_true", help="print the shares of the time of a step instead")
+    parser.add_argument("--backbone", metavar="FOLDER", help="backbone of --shares (default: the embedded one)")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
@@ -215,15 +215,15 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {load}; a step of {PACK} trials of the shipped example")
     if arguments.shares:
         for precision in ("fp32", "bf16"):
-            found, total, alone = shares(arguments.backbone, precision)
-            print(f"{precision}: {total:.0f} ms, {total / alone:.1f} times its frozen products by themselves")
-            print("".join(f"  {name:<34}{share:6.1%}\n" for name, share in found.items()), end="")
+            by_name, total, alone = shares(arguments.backbone, precision)
+            print(f"{precision}: {total:.0f} ms, {total / alone:.1f} times its frozen products alone")
+            print("".join(f"  {name:<34}{share:6.1%}\n" for name, share in by_name.items()), end="")
         return
-    found = measured(arguments.beside, arguments.turns)
-    first = next(iter(found.values()))
-    for name, each in found.items():
-        ratio = statistics.median(one / other for one, other in zip(each, first, strict=True))
-        print(f"{name:<28}{statistics.median(each):8.1f} ms  {ratio:6.3f} of the first")
+    milliseconds = measure(arguments.beside, arguments.turns)
+    first = next(iter(milliseconds.values()))
+    for name, own in milliseconds.items():
+        ratio = statistics.median(each / reference for each, reference in zip(own, first, strict=True))
+        print(f"{name:<28}{statistics.median(own):8.1f} ms  {ratio:6.3f} of the first")
 
 
 if __name__ == "__main__":

@@ -63,8 +63,10 @@ def test_samplers_are_compared_seed_by_seed(load):
     simulation = load("search_arms.simulation")
 
     def study(sampler: str, seed: int, truth: float) -> Any:
-        one = simulation.Recommended(trials=12, cost=6.0, truth=truth, estimate=truth + 1.5)
-        return simulation.Study(sampler=sampler, seed=seed, tried=45.0, recommended=(one,), found_trial=4 + seed)
+        one = simulation.Recommendation(trials=12, cost=6.0, truth=truth, estimate=truth + 1.5)
+        return simulation.SimulatedStudy(
+            sampler=sampler, seed=seed, tried=45.0, recommended=(one,), found_trial=4 + seed
+        )
 
     first = [study("first", seed, 44.0 + 2 * seed) for seed in range(2)]
     second = [study("second", seed, 45.5 + 2 * seed) for seed in range(2)]

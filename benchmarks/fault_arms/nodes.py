@@ -44,7 +44,7 @@ def _cluster(bench: Bench, *, cpus: int = 1) -> Iterator[Cluster]:
 
 
 @contextmanager
-def status(nodes: int) -> Iterator[None]:
+def shared_cluster(nodes: int) -> Iterator[None]:
     """A cluster of so many nodes that outlives the studies that are launched there; without any, each has its own."""
     if not nodes:
         yield

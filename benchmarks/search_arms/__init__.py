@@ -1,8 +1,8 @@
-"""The arms of ``benchmarks/search.py``.
+"""Parts of ``benchmarks/search.py``.
 
 ===============  ===========================================================================
-``truth``        the true score of every configuration on a made-up task
-``readings``     what a simulated trial measures on its way
+``truth``        the true score of every configuration on a simulated task
+``readings``     readings of a simulated trial
 ``simulation``   one study of one sampler
 ===============  ===========================================================================
 """

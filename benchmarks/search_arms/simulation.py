@@ -1,4 +1,4 @@
-"""A study on a planted truth: the real proposer, rungs and estimates, simulated trials."""
+"""Study on a planted truth with the real proposer, rungs and estimates and with simulated trials."""
 
 import math
 from collections.abc import Sequence
@@ -21,24 +21,24 @@ from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.recorded_observations import ObservationModel
 
 STEPS = 200
-"""Of a whole trial."""
+"""Steps of a full trial."""
 
 GAIN = 0.5
-"""Points above the best published method that count as having found something."""
+"""Points above the best published method from which a trial counts as found."""
 
 _OPENING = InitialDesign(published=COMPARED)
 _RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommended:
-    """What a study recommends after some trials, by its estimates.
+class Recommendation:
+    """Recommended trial of a study after some trials, by its estimates.
 
     Attributes:
-        trials: That have ended.
-        cost: Steps spent, in full trials.
-        truth: True score, in points; NaN while nothing is complete.
-        estimate: What is expected, in points.
+        trials: Number of ended trials.
+        cost: Number of steps, in full trials.
+        truth: True score, in points; NaN while no trial is complete.
+        estimate: Estimated score, in points.
     """
 
     trials: int
@@ -48,27 +48,27 @@ class Recommended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
-    """What came of a study.
+class SimulatedStudy:
+    """Result of a study.
 
     Attributes:
-        tried: True score of the best published method at the rates at which studies try it first, in points.
-        recommended: At every checkpoint.
-        found_trial: Ended trials when the first complete one was truly `GAIN` above the best published method with its
-            rates tuned; None if never.
+        tried: True score of the best published method at the learning rates that studies try first, in points.
+        recommended: Recommendations, one for each checkpoint.
+        found_trial: Number of ended trials when the first complete one had a true score `GAIN` above the best published
+            method at its best rates; None if never.
     """
 
     sampler: str
     seed: int
     tried: float
-    recommended: Sequence[Recommended]
+    recommended: Sequence[Recommendation]
     found_trial: int | None
 
 
-def simulated(
+def simulate(
     sampler: str, space: SearchSpace, seed: int, *, trials: int, noise: float, checkpoints: set[int]
-) -> Study:
-    """Run a study of a sampler on the task of a seed; a trial reads the same for all samplers.
+) -> SimulatedStudy:
+    """Run a study of a sampler on the task of a seed; equal trials have equal readings for all samplers.
 
     Args:
         noise: Standard deviation of an accuracy near one half, in points.
@@ -106,18 +106,18 @@ def simulated(
         if found_trial is None and is_complete and truths[number] > tuned + GAIN:
             found_trial = number + 1
         if number + 1 in checkpoints:
-            recommended.append(_recommended(fitter, history, truths, cost))
+            recommended.append(_recommendation(fitter, history, truths, cost))
     tried = max(truth.published_as_tried(_OPENING))
-    return Study(sampler=sampler, seed=seed, tried=tried, recommended=recommended, found_trial=found_trial)
+    return SimulatedStudy(sampler=sampler, seed=seed, tried=tried, recommended=recommended, found_trial=found_trial)
 
 
-def _recommended(
+def _recommendation(
     fitter: SurrogateFitter, history: Sequence[Observation], truths: Sequence[float], cost: float
-) -> Recommended:
+) -> Recommendation:
     complete = [one for one in history if one.state is TrialState.COMPLETE]
     if not complete:
-        return Recommended(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
+        return Recommendation(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
     means = fitter.posterior(history).means([fitter.features(one) for one in complete])
     best = int(np.argmax(means))
     truth = truths[complete[best].number]
-    return Recommended(trials=len(history), cost=cost, truth=truth, estimate=100 * float(means[best]))
+    return Recommendation(trials=len(history), cost=cost, truth=truth, estimate=100 * float(means[best]))

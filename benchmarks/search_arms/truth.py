@@ -1,10 +1,10 @@
-"""A planted true score over the real search space, from random effects that the seed of a task draws.
+"""Planted true score over the real search space, from random effects of a task's seed.
 
-What a side gains over the task head alone is a sum of effects of its dimensions, centred on what He et al. 2022 found
-(parallel before sequential, the FFN before attention, scaling, heads), times the share of the budget it has to the
-power of a quarter. Its learning rate costs a quadratic, whose optimum is drawn per functional form; rates beyond an
-edge collapse to a constant prediction. Gains of two sides add up to saturation. Every structure, and every pair of
-structures, has a share of its own that no dimension explains: the ruggedness.
+The gain of a side over the task head alone is a sum of effects of its dimensions, times the fourth root of its share
+of the budget. The means of the effects follow He et al. 2022 (parallel before sequential, the FFN before attention,
+scaling, heads). The learning rate costs a quadratic, whose optimum is drawn per functional form; rates beyond an edge
+collapse to a constant prediction. The sum of the gains of two sides saturates. Every structure, and every pair of
+structures, has a random effect of its own: the ruggedness.
 
 All numbers are percentage points.
 """
@@ -33,12 +33,10 @@ COLLAPSED = 18.0
 _SIDE = {"attention": 3.4, "ffn": 3.9}
 _SATURATION = 14.0
 _RATE_COST = 3.0
-"""Points that a rate loses one half of its range (in logarithms) away from the optimum."""
+"""Points lost by a rate that is half of its logarithmic range away from the optimum."""
 
 _BEST_RATE = 0.4
-"""Where in its range a form's rate is best on average: on docstrings it was in the upper half, and nothing in the range
-collapsed but near its top.
-"""
+"""Mean position of the best rate in its range, -1 to 1; on docstrings it was in the upper half."""
 
 _DIRECTIONS = {
     ("form", "softmax_memory"): 0.1,
@@ -54,7 +52,7 @@ _DIRECTIONS = {
     ("heads", "single"): -0.1,
     ("heads", "query_heads"): 0.1,
 }
-"""What He et al. 2022 found, as the centres of the effects; 0 for what they did not look at."""
+"""Means of the effects, after He et al. 2022; 0 for others."""
 
 _SPREADS = {
     "form": 0.9,
@@ -69,51 +67,50 @@ _SPREADS = {
 """Standard deviation of the effects of a dimension over tasks."""
 
 _RUGGEDNESS = 0.4
-"""Points of standard deviation that are a structure's, or a pair's, alone."""
+"""Standard deviation of the effect of a structure or a pair itself, in points."""
 
 _NORMAL = NormalDist()
 
 
-def drawn(*parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
-    """A normal number that all parts determine, the same in every process."""
+def draw_normal(*parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
+    """Draw a normal number that depends on the parts alone, equal in every process."""
     digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
     uniform = (int.from_bytes(digest, "big") + 0.5) / 2**64
     return mean + spread * _NORMAL.inv_cdf(uniform)
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """How a functional form responds to its learning rate, in units of half its range, -1 to 1.
+class RateResponse:
+    """Response of a functional form to its learning rate; the range of rates is -1 to 1.
 
     Attributes:
-        best: Where it learns most.
-        edge: Beyond it, training collapses.
+        best: Best rate.
+        edge: Rate above which training collapses.
     """
 
     best: float
     edge: float
 
     def cost(self, z: float) -> float:
-        """Points lost at a rate."""
+        """Return the points lost at a rate."""
         return _RATE_COST * (z - self.best) ** 2
 
 
 class PlantedTruth:
-    """The true score of every configuration of a space, on one made-up task.
+    """True score of every configuration of a space on one simulated task.
 
     Args:
-        space: What is searched.
-        seed: Of the task.
+        seed: Seed of the task.
     """
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Draw the task."""
+        """Store the seed; effects are drawn when they are needed."""
         self.space = space
         self.seed = seed
         self._gain = lru_cache(maxsize=None)(self._structure_gain)
 
     def score(self, candidate: Candidate) -> float:
-        """True score of a proposal at full length."""
+        """Return the true score of a proposal at full length."""
         configuration = candidate.configuration
         rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
         zs = [
@@ -123,33 +120,33 @@ class PlantedTruth:
         return self.at(configuration, zs)
 
     def tuned(self, configuration: Configuration) -> float:
-        """True score of a configuration at the best rates."""
+        """Return the true score of a configuration at the best rates."""
         sides = configuration.attention, configuration.ffn
         return self.at(configuration, [self.rates(edits[0].form.name).best if edits else 0.0 for edits in sides])
 
     def best_published(self) -> float:
-        """True score of the best published method of the space, its rates tuned."""
+        """Return the true score of the best published method of the space at its best rates."""
         names = self.space.published_that_fit()
-        asked = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
-        return max(self.tuned(candidate.configuration) for candidate in asked)
+        candidates = [self.space.suggest_published(name, RandomTrial(0)) for name in names]
+        return max(self.tuned(candidate.configuration) for candidate in candidates)
 
     def published_as_tried(self, initial_design: InitialDesign) -> list[float]:
-        """True scores of the published methods of a space at the rates at which studies try them first."""
+        """Return the true scores of the published methods at the rates that studies try first."""
         given = initial_design.rates(self.space.options.learning_rates)
         return [self.score(self.space.suggest_published(name, given)) for name in self.space.published_that_fit()]
 
-    def rates(self, form: str) -> Rates:
-        """The response of a form to its rate."""
-        best = min(max(self._drawn("rate", form, mean=_BEST_RATE, spread=0.35), -0.4), 0.9)
-        edge = max(self._drawn("edge", form, mean=1.05, spread=0.1), best + 0.1)
-        return Rates(best=best, edge=edge)
+    def rates(self, form: str) -> RateResponse:
+        """Return the response of a form to its rate."""
+        best = min(max(self._draw_normal("rate", form, mean=_BEST_RATE, spread=0.35), -0.4), 0.9)
+        edge = max(self._draw_normal("edge", form, mean=1.05, spread=0.1), best + 0.1)
+        return RateResponse(best=best, edge=edge)
 
-    def _drawn(self, *parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
-        """A normal number of the task's own."""
-        return drawn(self.seed, *parts, mean=mean, spread=spread)
+    def _draw_normal(self, *parts: object, mean: float = 0.0, spread: float = 1.0) -> float:
+        """Draw a normal number of the task."""
+        return draw_normal(self.seed, *parts, mean=mean, spread=spread)
 
     def at(self, configuration: Configuration, zs: Sequence[float]) -> float:
-        """True score of a configuration at relative rates of both sides; those of a side without edits play no part."""
+        """Return the true score of a configuration at relative rates of both sides; a side without edits needs none."""
         gains, keys = [], []
         for side, edits, z in zip(_SIDE, (configuration.attention, configuration.ffn), zs, strict=True):
             if not edits:
@@ -160,26 +157,26 @@ class PlantedTruth:
             gain, key = self._gain(side, edits)
             gains.append(gain - rates.cost(z))
             keys.append(key)
-        pair = self._drawn("pair", *keys, spread=_RUGGEDNESS) if len(keys) > 1 else 0.0
+        pair = self._draw_normal("pair", *keys, spread=_RUGGEDNESS) if len(keys) > 1 else 0.0
         return HEAD_ALONE + _saturated(sum(gains)) + pair
 
     def _structure_gain(self, side: str, edits: tuple[Edit, ...]) -> tuple[float, str]:
-        """What a side gains at its best rate, and what names its structure."""
+        """Return the gain of a side at its best rate, and a key of its structure."""
         view = side_view(edits)
         if view is None:
             return 0.0, ""
         effects = sum(self._effect(side, name, value) for name, value in _dimensions(view))
         key = f"{side} {'/'.join(f'{name}={value}' for name, value in _dimensions(view))} {view.variant} {view.layers}"
-        own = self._drawn("structure", key, spread=_RUGGEDNESS)
+        own = self._draw_normal("structure", key, spread=_RUGGEDNESS)
         share = count_edits(edits, self.space.shape).stored / self.space.budget
         return _of_share(_SIDE[side] + effects + own, share), key
 
     def _effect(self, side: str, dimension: str, value: str) -> float:
-        """Of a value at a side; of values joined by ``+``, their mean: tensors that are written together."""
+        """Return the effect of a value at a side; of values joined by ``+`` (tensors written together) the mean."""
         words = value.split("+")
         spread = _SPREADS[dimension]
         return fmean(
-            self._drawn(
+            self._draw_normal(
                 side,
                 dimension,
                 word,
@@ -195,12 +192,12 @@ class PlantedTruth:
 
 
 def _of_share(gain: float, share: float) -> float:
-    """What is gained with a share of the budget: a gain shrinks with it, a loss does not."""
+    """Return the gain at a share of the budget; a loss does not shrink."""
     return gain * min(1.0, share) ** 0.25 if gain > 0 else gain
 
 
 def _dimensions(view: SideView) -> list[tuple[str, str]]:
-    """Dimensions and values of a side that have effects."""
+    """Return the dimensions of a side that have effects, with their values."""
     named = [(name, getattr(view, name)) for name in _SPREADS]
     return [(name, str(value)) for name, value in named if value is not None]
 
