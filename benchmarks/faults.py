@@ -1,17 +1,16 @@
-"""Faults: studies of trivial trials lose processes, databases and files, and what became of them is counted.
+"""Faults: studies of trivial trials lose processes, databases and files; their losses are counted.
 
-    python benchmarks/faults.py                       all of it; about two hours on two cores, most of it waiting
-    python benchmarks/faults.py --scenario F1 F2      some of it
-    python benchmarks/faults.py --kills 2             so many kills of each kind of study; without Ray 5 times as many
-    python benchmarks/faults.py --results FILE        continues what the file holds, and adds to it
+    python benchmarks/faults.py                       all scenarios; about two hours on two cores, mostly waiting
+    python benchmarks/faults.py --scenario F1 F2      some scenarios
+    python benchmarks/faults.py --kills 2             kills of each kind of study; without Ray 5 times as many
+    python benchmarks/faults.py --results FILE        continue the results of a file
     python benchmarks/faults.py --nodes 2             studies with Ray, on two nodes of this machine
-    python benchmarks/faults.py --list                what there is
+    python benchmarks/faults.py --list                list the scenarios
 
-Scenarios are those of docs/explanation/ledger-and-crashes.md. A trial is lost that has no end, or that failed because
-it was lost; it is there twice when its configuration, its number or its end is. Violations are what
-`deltaspace verify` finds, files that belong to nobody, scores that an undisturbed trial would not have, and launches
-that end in another way than they must. Seconds are from the fault until the next trial ended, or, where the launch must
-end, until it had.
+Scenarios are those of docs/explanation/ledger-and-crashes.md. A trial is lost if it has no end or failed as lost. It is
+there twice if its configuration, its number or its end is. Violations are findings of `deltaspace verify`, files
+without an owner, scores that differ from those of an undisturbed trial, and launches with a wrong end. Seconds are from
+the fault to the end of the next trial, or to the end of the launch if it must end.
 """
 
 import argparse
@@ -21,7 +20,7 @@ import statistics
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -34,11 +33,11 @@ from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E40
 
 KILLS = 9
 _OWN_RAY = ("F4", "F19", "F21")
-"""Scenarios that end a Ray of their own, or give it a disk."""
+"""Scenarios with their own Ray, which they end or give a disk."""
 
 
 def scenarios(kills: int) -> tuple[Scenario, ...]:
-    """The matrix."""
+    """Return the scenarios."""
     return (
         Scenario("F1", "launch killed", kill_cases(LAUNCHES, kills)),
         Scenario("F2", "worker killed", kill_cases(WORKERS, kills)),
@@ -64,86 +63,83 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
     )
 
 
-def _elsewhere(scenario: Scenario) -> tuple[Case, ...]:
-    """Cases that nodes can run which outlive them; whom the kernel ends is in a control group of the launch."""
-    return tuple(one for one in scenario.cases if "ray" in one.name.split(", ") and "kernel" not in one.name)
+def _shared_cluster_cases(scenario: Scenario) -> tuple[Case, ...]:
+    """Return the cases that can run on a shared cluster; kills by the kernel need a control group of the launch."""
+    return tuple(case for case in scenario.cases if "ray" in case.name.split(", ") and "kernel" not in case.name)
 
 
 def run_case(scenario: Scenario, case: Case) -> Outcome:
-    """What became of one case; whatever it raises is a violation."""
+    """Run a case and return its outcome; an exception is a violation."""
     try:
         with new_bench() as bench:
-            found = case.run(bench)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not be
+            outcome = case.run(bench)
+    except Exception as error:  # noqa: BLE001 - any exception is a violation
         traceback.print_exc(limit=-3)
-        told = " ".join(str(error).split())
-        found = Outcome(times=1, violations=(f"{type(error).__name__}: {told[-300:]}",))
-    return replace(found, scenario=scenario.name, case=case.name)
+        text = " ".join(str(error).split())
+        outcome = Outcome(times=1, violations=(f"{type(error).__name__}: {text[-300:]}",))
+    return replace(outcome, scenario=scenario.name, case=case.name)
 
 
 def read_results(file: Path | None) -> dict[tuple[str, str], Outcome]:
-    """What earlier runs have found."""
+    """Return the outcomes of earlier runs."""
     if file is None or not file.exists():
         return {}
-    read = [json.loads(line) for line in file.read_text().splitlines() if line]
-    tuples = ("violations", "seconds")
-    found = [Outcome(**{key: tuple(it) if key in tuples else it for key, it in one.items()}) for one in read]
-    return {(one.scenario, one.case): one for one in found}
+    outcomes = [Outcome.from_json(json.loads(line)) for line in file.read_text().splitlines() if line]
+    return {(outcome.scenario, outcome.case): outcome for outcome in outcomes}
 
 
-def table(matrix: Sequence[Scenario], found: dict[tuple[str, str], Outcome]) -> Iterator[str]:
-    """One line a scenario, and its violations below it."""
+def table(matrix: Sequence[Scenario], outcomes: dict[tuple[str, str], Outcome]) -> Iterator[str]:
+    """Yield a line for each scenario, followed by its violations."""
     yield f"{'':4} {'fault':<42} times lost twice broken repeated seconds max"
-    for one in matrix:
-        outcomes = [found[one.name, case.name] for case in one.cases if (one.name, case.name) in found]
-        if outcomes:
-            yield _line(one, outcomes)
-        elif one.lacks:
-            yield f"{one.name:4} {one.what:<42} needs {one.lacks}"
-        yield from (f"       ! {o.case}: {problem}" for o in outcomes for problem in o.violations)
+    for scenario in matrix:
+        keys = [(scenario.name, case.name) for case in scenario.cases]
+        own = [outcomes[key] for key in keys if key in outcomes]
+        if own:
+            yield _line(scenario, own)
+        elif scenario.lacks:
+            yield f"{scenario.name:4} {scenario.title:<42} needs {scenario.lacks}"
+        yield from (f"       ! {outcome.case}: {problem}" for outcome in own for problem in outcome.violations)
 
 
-def _line(scenario: Scenario, run: Sequence[Outcome]) -> str:
-    steps, repeated = sum(o.steps for o in run), sum(o.repeated for o in run)
+def _line(scenario: Scenario, outcomes: Sequence[Outcome]) -> str:
+    names = ("steps", "repeated", "times", "lost", "twice")
+    steps, repeated, times, lost, twice = (sum(getattr(outcome, name) for outcome in outcomes) for name in names)
     share = f"{repeated / steps:.1%}" if steps else "-"
-    seconds = [second for o in run for second in o.seconds]
-    spent = f"{statistics.median(seconds):7.1f} {max(seconds):.1f}" if seconds else "      -"
-    times, lost, twice = (sum(getattr(o, name) for o in run) for name in ("times", "lost", "twice"))
-    broken = sum(len(o.violations) for o in run)
-    return f"{scenario.name:4} {scenario.what:<42} {times:5} {lost:4} {twice:5} {broken:6} {share:>8} {spent}"
+    seconds = [each for outcome in outcomes for each in outcome.seconds]
+    duration = f"{statistics.median(seconds):7.1f} {max(seconds):.1f}" if seconds else "      -"
+    broken = sum(len(outcome.violations) for outcome in outcomes)
+    return f"{scenario.name:4} {scenario.title:<42} {times:5} {lost:4} {twice:5} {broken:6} {share:>8} {duration}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scenario", nargs="*", default=[], metavar="F", help="only these")
-    parser.add_argument(
-        "--kills", type=int, default=KILLS, help=f"of each kind of study in F1, F2 and F3 (default {KILLS})"
-    )
-    parser.add_argument("--results", type=Path, help="continue what it holds, and add to it")
-    parser.add_argument("--nodes", type=int, default=0, help="studies with Ray alone, on so many nodes that are there")
-    parser.add_argument("--list", action="store_true", help="what there is")
-    given = parser.parse_args()
+    parser.add_argument("--scenario", nargs="*", default=[], metavar="F", help="scenarios (default: all)")
+    parser.add_argument("--kills", type=int, default=KILLS, help=f"kills per kind of study, F1 to F3 (default {KILLS})")
+    parser.add_argument("--results", type=Path, help="file of results to continue")
+    parser.add_argument("--nodes", type=int, default=0, help="run only studies with Ray, on one cluster of N nodes")
+    parser.add_argument("--list", action="store_true", help="list the scenarios")
+    arguments = parser.parse_args()
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    matrix = [one for one in scenarios(given.kills) if not given.scenario or one.name in given.scenario]
-    if given.nodes:
-        matrix = [replace(one, cases=_elsewhere(one)) for one in matrix if one.name not in _OWN_RAY]
-    if given.list:
-        for one in matrix:
-            print(f"{one.name:4} {one.what}: {f'needs {one.lacks}' if one.lacks else f'{len(one.cases)} cases'}")
+    matrix = [each for each in scenarios(arguments.kills) if not arguments.scenario or each.name in arguments.scenario]
+    if arguments.nodes:
+        matrix = [replace(each, cases=_shared_cluster_cases(each)) for each in matrix if each.name not in _OWN_RAY]
+    if arguments.list:
+        for each in matrix:
+            print(f"{each.name:4} {each.title}: {f'needs {each.lacks}' if each.lacks else f'{len(each.cases)} cases'}")
         return 0
-    found = read_results(given.results)
-    left = [(one, case) for one in matrix for case in one.cases if (one.name, case.name) not in found]
-    with nodes.shared_cluster(given.nodes if left else 0):
-        for one, case in left:
-            outcome = found[one.name, case.name] = run_case(one, case)
-            said = "held" if outcome.is_held else "BROKEN"
-            print(f"{one.name} {case.name}: {said}", file=sys.stderr, flush=True)
-            if given.results is not None:
-                with given.results.open("a") as file:
-                    file.write(json.dumps(outcome.as_json()) + "\n")
-    print("\n".join(table(matrix, found)))
-    shown = [found[one.name, case.name] for one in matrix for case in one.cases]
-    return 0 if all(outcome.is_held for outcome in shown) else 1
+    outcomes = read_results(arguments.results)
+    cases = {(scenario.name, case.name): (scenario, case) for scenario in matrix for case in scenario.cases}
+    missing = {key: value for key, value in cases.items() if key not in outcomes}
+    with nodes.shared_cluster(arguments.nodes if missing else 0):
+        for key, (scenario, case) in missing.items():
+            outcome = outcomes[key] = run_case(scenario, case)
+            verdict = "held" if outcome.is_held else "BROKEN"
+            print(f"{scenario.name} {case.name}: {verdict}", file=sys.stderr, flush=True)
+            if arguments.results is not None:
+                with arguments.results.open("a") as file:
+                    file.write(json.dumps(asdict(outcome)) + "\n")
+    print("\n".join(table(matrix, outcomes)))
+    return 0 if all(outcomes[key].is_held for key in cases) else 1
 
 
 if __name__ == "__main__":

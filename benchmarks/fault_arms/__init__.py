@@ -1,1 +1,1 @@
-"""The scenarios of ``faults.py``, and what they share."""
+"""Scenarios of ``faults.py`` and their common parts."""

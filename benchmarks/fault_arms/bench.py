@@ -1,12 +1,13 @@
-"""What the scenarios share: studies on both databases, and what one of them has come to."""
+"""Common parts of the scenarios: studies on both databases and their outcomes."""
 
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, Study, start, wait_for_ends
 from support.postgres import PostgresServer
@@ -17,25 +18,25 @@ from studies.records import TrialState
 
 STEP_SECONDS = 0.01
 BEFORE = 3
-"""Trials that end before the fault."""
+"""Number of trials that end before the fault."""
 
 _ENDINGS = frozenset(state.value for state in TrialState if state.is_terminal)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one study.
+    """Outcome of one study.
 
     Attributes:
-        scenario: Such as ``F1``.
-        case: Which of the scenario's studies.
-        times: How often the fault was there.
-        lost: Trials that are not there, have no end, or ended because they were lost.
-        twice: Configurations that were tried, or trials that were ended, more than once.
-        violations: Broken invariants, and whatever else is not as it must be.
-        steps: Training steps that were needed.
-        repeated: Steps that were done beyond those.
-        seconds: From each fault until the study went on, or the launch had ended.
+        scenario: Name of the scenario, such as ``F1``.
+        case: Name of the study in the scenario.
+        times: Number of faults.
+        lost: Number of trials that are missing, have no end, or failed as lost.
+        twice: Number of configurations that were tried, or trials that ended, more than once.
+        violations: Broken invariants and other problems.
+        steps: Number of training steps that were needed.
+        repeated: Number of steps done beyond those.
+        seconds: Time from each fault until the study continued or the launch ended.
     """
 
     scenario: str = ""
@@ -50,16 +51,17 @@ class Outcome:
 
     @property
     def is_held(self) -> bool:
-        """Whether all is as it must be."""
+        """Whether nothing was lost, doubled or broken."""
         return not (self.lost or self.twice or self.violations)
 
-    def as_json(self) -> dict[str, object]:
-        return asdict(self)
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "Outcome":
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 
 @dataclass(frozen=True)
 class Case:
-    """One study of a scenario."""
+    """Study of a scenario."""
 
     name: str
     run: Callable[["Bench"], Outcome]
@@ -67,21 +69,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A fault, and the studies that meet it.
+    """Fault and the studies with it.
 
     Attributes:
-        lacks: What this machine must have for it and has not; empty where nothing is lacking.
+        lacks: Hardware that the scenario needs and this machine lacks; empty if none.
     """
 
     name: str
-    what: str
+    title: str
     cases: tuple[Case, ...]
     lacks: str = ""
 
 
 @dataclass
 class Bench:
-    """Where the studies of a case live; everything is gone after it."""
+    """Folder and databases of the studies of a case, deleted after it."""
 
     folder: Path
     studies: list[Study] = field(default_factory=list)
@@ -89,30 +91,29 @@ class Bench:
 
     @property
     def server(self) -> PostgresServer:
-        """A PostgreSQL of the case's own."""
+        """PostgreSQL server of the case."""
         if self._server is None:
             self._server = PostgresServer()
         return self._server
 
     def url(self, database: str) -> str:
-        """Of a new storage, ``sqlite`` or ``postgres``."""
+        """Return the URL of a new storage, ``sqlite`` or ``postgres``."""
         if database == "sqlite":
             return f"sqlite:///{self.folder / 'ledger.db'}"
         return self.server.url(self.server.new_database())
 
     def study(self, database: str, backend: str, trials: int, **options: str) -> Study:
-        """A study that was not launched yet; the steps that it does are counted."""
+        """Build a study without launching it; its steps are counted."""
         steps = self.folder / "steps"
         steps.mkdir()
         given = {"steps": str(steps), **options}
         study = Study(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given)
-        self.studies.append(
-            replace(study, start=start if CLUSTER else start_forked)
-        )  # whoever was forked finds no node
+        # a forked process finds no node of a cluster
+        self.studies.append(replace(study, start=start if CLUSTER else start_forked))
         return self.studies[-1]
 
-    def begun(self, database: str, backend: str, trials: int, **options: str) -> Study:
-        """A study that runs and has got somewhere."""
+    def launched_study(self, database: str, backend: str, trials: int, **options: str) -> Study:
+        """Launch a study and wait for the first ends of trials."""
         study = self.study(database, backend, trials, **options)
         wait_for_ends(study, study.launch(), BEFORE)
         return study
@@ -126,7 +127,7 @@ class Bench:
 
 @contextmanager
 def new_bench() -> Iterator[Bench]:
-    """A bench in a folder of its own."""
+    """Yield a bench in a temporary folder."""
     folder = Path(tempfile.mkdtemp(prefix="dsfaults-"))
     bench = Bench(folder)
     try:
@@ -136,25 +137,26 @@ def new_bench() -> Iterator[Bench]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def judged(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
-    """What the ledger says of a study that has come to its end.
+def outcome_of(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
+    """Read the outcome of a finished study from its ledger.
 
     Args:
-        trials: How many it must have.
-        given_up: How many of them must have failed because they were lost too often.
+        trials: Number of trials that it must have.
+        given_up: Number of trials that must have failed because they were lost too often.
     """
     recorded = study.recorded()
     ended = [trial for trial in recorded if trial.state.is_terminal]
-    failed_as_lost = sum(bool(one.reason and "lost" in one.reason) for one in ended)
+    failed_as_lost = sum(bool(trial.reason and "lost" in trial.reason) for trial in ended)
     with Ledger.open(study.url, read_only=True) as ledger:
-        closings = [one.trial for one in ledger.attempts(ledger.study(study.name).id) if one.ending in _ENDINGS]
-        steps = sum(trial.steps for one in ledger.studies() for trial in ledger.trials(one.id))
+        attempts = ledger.attempts(ledger.study(study.name).id)
+        closings = [attempt.trial for attempt in attempts if attempt.ending in _ENDINGS]
+        steps = sum(trial.steps for record in ledger.studies() for trial in ledger.trials(record.id))
     done = sum(file.stat().st_size for file in (study.folder.parent / "steps").iterdir())
     return Outcome(
         lost=trials - len(ended) + abs(failed_as_lost - given_up),
         twice=2 * len(recorded)
         - len({trial.fingerprint for trial in recorded})
-        - len({one.number for one in recorded})
+        - len({trial.number for trial in recorded})
         + len(closings)
         - len(set(closings)),
         violations=tuple(study.broken()),
@@ -163,38 +165,45 @@ def judged(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
     )
 
 
-def met(
-    study: Study, seconds: Sequence[float], wrong: Sequence[str] = (), *, times: int = 0, given_up: int = 0
+def fault_outcome(
+    study: Study, seconds: Sequence[float], problems: Sequence[str] = (), *, times: int = 0, given_up: int = 0
 ) -> Outcome:
-    """What became of a study that has met a fault and has come to its end.
+    """Return the outcome of a finished study after faults.
 
     Args:
-        seconds: From each fault until the study went on, or the launch had ended.
-        wrong: What else is not as it must be.
-        times: How often the fault was there, if not once for each of the seconds.
-        given_up: Trials that must have failed because they were lost too often.
+        seconds: Time from each fault until the study continued or the launch ended.
+        problems: Further problems.
+        times: Number of faults; 0 for one per entry of ``seconds``.
+        given_up: Number of trials that must have failed because they were lost too often.
     """
-    found = judged(study, study.trials, given_up=given_up)
-    violations = (*found.violations, *wrong)
-    return replace(found, times=times or len(seconds), seconds=tuple(seconds), violations=violations)
+    outcome = outcome_of(study, study.trials, given_up=given_up)
+    violations = (*outcome.violations, *problems)
+    return replace(outcome, times=times or len(seconds), seconds=tuple(seconds), violations=violations)
+
+
+def failed_alone(study: Study, number: int, reason: str) -> list[str]:
+    """Return a problem unless exactly one trial has failed, for a reason."""
+    failed = [(trial.number, trial.reason or "") for trial in study.recorded() if trial.state is TrialState.FAILED]
+    is_right = [each for each, _ in failed] == [number] and reason in failed[0][1]
+    return [] if is_right else [f"trial {number} alone must fail with {reason!r}; got {failed}"]
 
 
 def kill_launch(study: Study) -> None:
-    """End the newest launch at once."""
+    """Kill the newest launch."""
     study.launches[-1].kill()
     study.launches[-1].wait()
 
 
 def seconds_to_end(process: Launch, began_at: float | None = None) -> float:
-    """How long a launch takes to end by itself."""
+    """Wait until a launch ends by itself; return the seconds."""
     began_at = time.monotonic() if began_at is None else began_at
     process.wait(PATIENCE_SECONDS)
     return time.monotonic() - began_at
 
 
-def not_refused(study: Study, *says: str, launch: int = -1) -> list[str]:
-    """What is wrong with how a launch has ended that must end with one line of ours."""
+def wrong_error(study: Study, *texts: str, launch: int = -1) -> list[str]:
+    """Return a problem unless a launch has ended with an error of this library that contains the texts."""
     lines = study.said(launch).splitlines() or [""]
     line, code = lines[-1], study.launches[launch].poll()
-    is_ours = line.startswith("studies.errors.") and all(text in line for text in says)
-    return [] if code == 1 and is_ours else [f"a launch must end with {' … '.join(says)!r}; it said {line!r} ({code})"]
+    is_right = code == 1 and line.startswith("studies.errors.") and all(text in line for text in texts)
+    return [] if is_right else [f"a launch must end with {' … '.join(texts)!r}; got {line!r} ({code})"]

@@ -1,4 +1,4 @@
-"""Launches in processes that are forked from one that has imported everything, so that a start costs little."""
+"""Launches in processes that are forked after all imports, which makes their start cheap."""
 
 import multiprocessing
 import os
@@ -9,8 +9,8 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 
-class Forked:
-    """A launch, with what `subprocess.Popen` has of it."""
+class ForkedLaunch:
+    """Launch with the methods of `subprocess.Popen`."""
 
     def __init__(self, process: ForkServerProcess) -> None:
         self._process = process
@@ -33,12 +33,12 @@ class Forked:
         self._process.kill()
 
 
-def start_forked(arguments: Sequence[str], log: Path) -> Forked:
-    """Start ``support.trivial_launch`` with some arguments, in a process group of its own."""
+def start_forked(arguments: Sequence[str], log: Path) -> ForkedLaunch:
+    """Start ``support.trivial_launch`` with some arguments in a new process group."""
     log.touch()
     process = _context().Process(target=_launch, args=(list(arguments), str(log)))
     process.start()
-    return Forked(process)
+    return ForkedLaunch(process)
 
 
 def _context() -> ForkServerContext:

@@ -7,55 +7,55 @@ from functools import partial
 
 from support.killed_study import Study, kill_everyone
 
-from fault_arms.bench import Bench, Case, Outcome, judged
+from fault_arms.bench import Bench, Case, Outcome, outcome_of
 from studies.records import TrialState
 from studies.runtime.trial_queue import AHEAD_PER
 
-_APART = {"inline": 5, "ray": 14}
-"""Trials between two kills, about; twice as many in a confirmation, where nothing is measured before the end."""
+_TRIALS_BETWEEN_KILLS = {"inline": 5, "ray": 14}
+"""Mean number of trials between two kills; twice as many in a confirmation, which has no readings before the end."""
 
 _MOST_KILLS = 14
-"""Of one study."""
+"""Largest number of kills in one study."""
 
 _SEARCHED, _CONTENDERS = 6, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kills:
-    """Studies during which something is killed again and again.
+    """Studies with repeated kills.
 
     Attributes:
-        kind: ``replicates``, ``objectives``, ``confirmation`` or ``ahead``, where each kill finds a trial that was
-            proposed ahead of need.
-        share: How many times the kills that are asked for: without Ray they cost little.
+        kind: ``replicates``, ``objectives``, ``confirmation`` or ``ahead``. With ``ahead``, at each kill a trial is
+            queued that was proposed ahead of need.
+        factor: Factor of the number of kills; without Ray they are cheap.
     """
 
     victims: tuple[str, ...]
     backend: str
     database: str
     kind: str
-    share: int = 1
+    factor: int = 1
 
     def cases(self, kills: int) -> Iterator[Case]:
-        """So many kills, times the share, in studies of a few each."""
-        whole = kills * self.share
-        for part, begin in enumerate(range(0, whole, _MOST_KILLS)):
-            here = min(_MOST_KILLS, whole - begin)
-            name = f"{here} kills, {self.backend}, {self.database}, {self.kind}, seed {part}"
-            yield Case(name, partial(self._run, kills=here, seed=part))
+        """Yield cases of a few kills each, in all the given number times the factor."""
+        total = kills * self.factor
+        for part, begin in enumerate(range(0, total, _MOST_KILLS)):
+            own = min(_MOST_KILLS, total - begin)
+            name = f"{own} kills, {self.backend}, {self.database}, {self.kind}, seed {part}"
+            yield Case(name, partial(self._run, kills=own, seed=part))
 
     def _run(self, bench: Bench, *, kills: int, seed: int) -> Outcome:
-        """Kill so often, let the study finish, and judge."""
+        """Kill repeatedly, let the study finish, and return its outcome."""
         draw = random.Random(seed)
         victims = [draw.choice(self.victims) for _ in range(kills)]
-        apart = _APART[self.backend] * (2 if self.kind == "confirmation" else 1)
-        study, trials = self._study(bench, (apart + 3) * (kills + 1), kills)
-        when = partial(_is_ahead, study) if self.kind == "ahead" else None
-        seconds = kill_everyone(study, victims, seed, apart, when)
-        return replace(judged(study, trials), times=len(seconds), seconds=tuple(seconds))
+        between = _TRIALS_BETWEEN_KILLS[self.backend] * (2 if self.kind == "confirmation" else 1)
+        study, trials = self._study(bench, (between + 3) * (kills + 1), kills)
+        condition = partial(_has_queued_trial, study) if self.kind == "ahead" else None
+        seconds = kill_everyone(study, victims, seed, between, condition)
+        return replace(outcome_of(study, trials), times=len(seconds), seconds=tuple(seconds))
 
     def _study(self, bench: Bench, trials: int, kills: int) -> tuple[Study, int]:
-        """The study, and how many trials it has."""
+        """Build the study; return it with its number of trials."""
         if self.kind == "replicates":
             return bench.study(self.database, self.backend, trials, replicates=str(trials // 3)), trials
         if self.kind == "ahead":
@@ -69,14 +69,14 @@ class Kills:
         return study, _CONTENDERS * seeds
 
 
-def _is_ahead(study: Study) -> bool:
-    """Whether a trial waits that nobody has tried."""
+def _has_queued_trial(study: Study) -> bool:
+    """Return whether a trial without an attempt is queued."""
     return any(trial.state is TrialState.QUEUED and not trial.attempt for trial in study.recorded())
 
 
 LAUNCHES = tuple(
-    Kills(victims=("launch",), backend=backend, database=database, kind=kind, share=share)
-    for backend, kinds, share in (
+    Kills(victims=("launch",), backend=backend, database=database, kind=kind, factor=factor)
+    for backend, kinds, factor in (
         ("inline", ("replicates", "objectives", "confirmation"), 5),
         ("ray", ("confirmation", "ahead"), 1),
     )
@@ -95,5 +95,5 @@ KEEPERS = (
 
 
 def kill_cases(studies: tuple[Kills, ...], kills: int) -> tuple[Case, ...]:
-    """Of all these studies, so many kills of each."""
-    return tuple(case for one in studies for case in one.cases(kills))
+    """Return the cases of some studies."""
+    return tuple(case for each in studies for case in each.cases(kills))

@@ -1,4 +1,4 @@
-"""Machines of a cluster that are lost, or have no memory left."""
+"""Machines of a cluster that are lost or run out of memory."""
 
 import os
 import time
@@ -11,25 +11,26 @@ from pathlib import Path
 from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import CLUSTER, Study, finish, start, wait_for
 
-from fault_arms.bench import Bench, Case, Outcome, met, new_bench
+from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, new_bench
 from studies.ledger.ledger import Ledger
 from studies.records import EventKind, EventRecord, TrialState
 
 _TRIALS = 16
 _FEW_TRIALS = 6
 _LOSSES = 5
-_BRAKED = "3"
-"""Seconds of a step while machines are lost: nothing is measured between two losses."""
+_SLOW_STEP_SECONDS = "3"
+"""Seconds of a step while machines are lost, so that no reading falls between two losses."""
 
-_HUNGRY = 3
+_FAULTY = 3
+_ATTEMPTS = 3
 _MEMORY = Path("/proc/meminfo")
 _ROOM_KILOBYTES = 2_500_000
-"""What a node has left for its workers."""
+"""Free memory of a node for its workers."""
 
 
 @contextmanager
 def _cluster(bench: Bench, *, cpus: int = 1) -> Iterator[Cluster]:
-    """A head with so many cores for workers, which is the launching machine; launches of this process find it."""
+    """Start a head with some cores on the launching machine; launches of this process find it."""
     folder = bench.folder / "cluster"
     folder.mkdir()
     cluster, before = Cluster(folder), dict(os.environ)
@@ -45,7 +46,7 @@ def _cluster(bench: Bench, *, cpus: int = 1) -> Iterator[Cluster]:
 
 @contextmanager
 def shared_cluster(nodes: int) -> Iterator[None]:
-    """A cluster of so many nodes that outlives the studies that are launched there; without any, each has its own."""
+    """Start a cluster for all studies; with 0 nodes each study starts its own."""
     if not nodes:
         yield
         return
@@ -57,7 +58,7 @@ def shared_cluster(nodes: int) -> Iterator[None]:
 
 
 def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
-    """Trials of a node that dies go on at the one that is left."""
+    """Kill a node; its trials must continue on the other one."""
     with _cluster(bench) as cluster:
         brake = bench.folder / "brake"
         brake.touch()
@@ -70,19 +71,19 @@ def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
         before = {trial.number: trial.attempt for trial in study.recorded()}
         lost_at = time.monotonic()
         doomed.kill()
-        wait_for(lambda: any(one.attempt > before.get(one.number, 1) for one in study.recorded()), process, study)
+        wait_for(lambda: any(trial.attempt > before.get(trial.number, 1) for trial in study.recorded()), process, study)
         seconds = time.monotonic() - lost_at
         brake.unlink()
         finish(study, process)
-        return met(study, [seconds])
+        return fault_outcome(study, [seconds])
 
 
-def _spot(bench: Bench) -> Outcome:
-    """Machines that are taken away again and again: no trial fails for it, however often its machine was lost."""
+def _repeatedly_lost(bench: Bench) -> Outcome:
+    """Kill one node after another; no trial must fail, however often its machine is lost."""
     with _cluster(bench, cpus=0) as cluster:
         brake = bench.folder / "brake"
         brake.touch()
-        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", brake=str(brake), braked=_BRAKED)
+        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", brake=str(brake), braked=_SLOW_STEP_SECONDS)
         study.start = start
         study.folder.mkdir()
         node, seconds = cluster.add(), []
@@ -93,18 +94,18 @@ def _spot(bench: Bench) -> Outcome:
             lost_at = time.monotonic()
             node.kill()
             node = cluster.add()
-            wait_for(lambda held=before: _goes_on(study, held), process, study)
+            wait_for(lambda held=before: _has_new_attempt(study, held), process, study)
             seconds.append(time.monotonic() - lost_at)
         brake.unlink()
         finish(study, process)
         lost = Counter(event.trial for event in _events(study) if "its machine was lost" in event.text)
         most = max(lost.values(), default=0)
-        wrong = [] if most >= _LOSSES else [f"a trial must lose its machine {_LOSSES} times; it did {most} times"]
-        return met(study, seconds, wrong)
+        problems = [] if most >= _LOSSES else [f"a trial must lose its machine {_LOSSES} times; got {most}"]
+        return fault_outcome(study, seconds, problems)
 
 
-def _goes_on(study: Study, before: Mapping[int, int]) -> bool:
-    """Whether trials are under way in a later attempt than all before."""
+def _has_new_attempt(study: Study, before: Mapping[int, int]) -> bool:
+    """Return whether a trial runs in a later attempt than before."""
     running = [trial for trial in study.recorded() if trial.state is TrialState.RUNNING]
     return any(trial.attempt > before.get(trial.number, 0) for trial in running) and is_under_way(study, 1)
 
@@ -114,10 +115,10 @@ def _events(study: Study) -> list[EventRecord]:
         return ledger.events(ledger.study(study.name).id)
 
 
-def _hungry(bench: Bench) -> Outcome:
-    """A trial that takes all the memory of a node, which ends its worker: it is said, and that trial fails alone."""
+def _out_of_memory(bench: Bench) -> Outcome:
+    """Let a trial use all memory of a node; it alone must fail, with an event for each end of its worker."""
     with _cluster(bench, cpus=0) as cluster:
-        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", hungry=str(_HUNGRY))
+        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", hungry=str(_FAULTY))
         study.start = start
         study.folder.mkdir()
         lines = (line.partition(":") for line in _MEMORY.read_text().splitlines())
@@ -128,12 +129,10 @@ def _hungry(bench: Bench) -> Outcome:
         began_at = time.monotonic()
         finish(study)
         seconds = time.monotonic() - began_at
-        failed = [(one.number, one.reason or "") for one in study.recorded() if one.state is TrialState.FAILED]
-        is_right = [number for number, _ in failed] == [_HUNGRY] and "memory" in failed[0][1]
-        wrong = [] if is_right else [f"trial {_HUNGRY} alone must fail for want of memory; failed: {failed}"]
-        said = [event.text for event in _events(study) if event.kind == EventKind.MACHINE and "memory" in event.text]
-        wrong += [] if len(said) >= _HUNGRY else [f"the end of each worker must be said; said: {said}"]
-        return met(study, [seconds], wrong, times=len(said), given_up=1)
+        problems = failed_alone(study, _FAULTY, "memory")
+        texts = [event.text for event in _events(study) if event.kind == EventKind.MACHINE and "memory" in event.text]
+        problems += [] if len(texts) >= _ATTEMPTS else [f"each end of a worker must have an event; got {texts}"]
+        return fault_outcome(study, [seconds], problems, times=len(texts), given_up=1)
 
 
 NODES = (
@@ -144,6 +143,6 @@ NODES = (
         )
         for database, own in (("sqlite", False), ("postgres", True))
     ),
-    Case(f"{_LOSSES} nodes killed one after another, sqlite", _spot),
-    Case("node out of memory, sqlite", _hungry),
+    Case(f"{_LOSSES} nodes killed one after another, sqlite", _repeatedly_lost),
+    Case("node out of memory, sqlite", _out_of_memory),
 )
