@@ -1,13 +1,13 @@
-"""How large a fleet one keeper can serve: the real keeper and ledger, simulated workers, simulated time.
+"""Capacity of one keeper: the real keeper and ledger with simulated workers in simulated time.
 
     python benchmarks/fleet.py                          1, 8, 64 and 512 workers of 32 slots, SQLite and PostgreSQL
     python benchmarks/fleet.py --workers 64 --slots 8 --sampler factored --seconds 120
 
-Every call that a worker would make is made, and takes the time that it really takes here; between two calls a worker
-trains for as long as it is said to, which is simulated. So an hour of 512 workers is as many seconds as its keeper is
-busy. What Ray adds to a call is measured once and added to each (``--call-ms`` gives it instead). Workers begin within
-the first interval; what is printed is from when all have had one interval on. Nothing is trained and no file written,
-but the keeper looks after each file as it does in a study.
+Each call of a worker is executed and takes its real time; the training between two calls is simulated. So the
+simulation of an hour takes only the time in which the keeper is busy. The overhead of a call of Ray is measured once
+and added to each call (``--call-ms`` sets it). Workers start within the first interval; the printed values begin after
+the first interval of the last one. Nothing is trained and no file written, but the keeper manages each file as in a
+study.
 """
 
 import argparse
@@ -63,7 +63,7 @@ AIM_IDLE = 0.02
 
 
 class SimulatedTime:
-    """Stands where the keeper has the module `time`."""
+    """Replacement of the module `time` in the keeper."""
 
     now = 0.0
 
@@ -71,23 +71,22 @@ class SimulatedTime:
         return self.now
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the module has."""
+        """Return other attributes of the module."""
         return getattr(time, name)
 
 
 @dataclass
 class Worker:
-    """Slots with trials, each of which is measured at the same moment."""
+    """Slots with trials, all of which are measured at the same time."""
 
     name: str
     slots: int
-    holds: dict[int, tuple[TrialRequest, int]] = field(default_factory=dict)
-    asked_at: float = 0.0
+    running: dict[int, tuple[TrialRequest, int]] = field(default_factory=dict)
 
     def reports(self, folder: Path) -> list[TrialReport]:
-        """What all of its trials have measured since the last time."""
-        found = []
-        for request, done in self.holds.values():
+        """Return the next report of each running trial."""
+        reports = []
+        for request, done in self.running.values():
             step = request.plan.evaluate_at_steps[done]
             quality = (request.seed * 2654435761 % 2**32) / 2**32
             score = quality * (1 - 2.0**-step)
@@ -107,26 +106,30 @@ class Worker:
             file = ArtefactRecord(
                 trial=request.trial, kind=kind, step=step, path=str(path), sha256="0" * 64, size_bytes=1_000_000
             )
-            found.append(TrialReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
-        return found
+            reports.append(TrialReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=file))
+        return reports
 
     def obey(self, reports: Sequence[TrialReport], answer: WorkerAnswer) -> None:
-        """Continue, stop and begin trials as the keeper answered its reports."""
+        """Continue, stop and begin trials according to the answer of the keeper."""
         for report, decision in zip(reports, answer.decisions, strict=True):
-            request, done = self.holds.pop(report.trial)
+            request, done = self.running.pop(report.trial)
             if decision is Decision.GO_ON:
-                self.holds[report.trial] = (request, done + 1)
+                self.running[report.trial] = (request, done + 1)
         for request in answer.requests:
-            self.holds[request.trial] = (request, 0)
+            self.running[request.trial] = (request, 0)
 
 
 @dataclass
 class Tally:
-    """What was seen after every worker had had its first interval.
+    """Measurements after the first interval of every worker.
 
     Attributes:
-        waits: Of workers, seconds from each exchange to its answer.
-        busy: Seconds that the keeper served calls; of those, the ones of its processor; and seconds that passed.
+        waits: Seconds from each exchange of a worker to its answer.
+        readings: Number of reported readings.
+        begun: Number of trials that began.
+        busy: Seconds in which the keeper served calls.
+        processor: Processor seconds of the keeper among them.
+        passed: Simulated seconds.
     """
 
     waits: list[float] = field(default_factory=list)
@@ -139,7 +142,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is simulated."""
+    """Settings of a simulation."""
 
     workers: int
     slots: int
@@ -151,10 +154,10 @@ class Fleet:
 
 
 def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: SimulatedTime) -> tuple[Tally, bool]:
-    """Run a fleet; whether it came to its end in the time that there is."""
+    """Run a fleet; return its tally and whether it reached its end within the real seconds."""
     draws, order, tally = random.Random(0), count(), Tally()
-    crew = [Worker(f"worker-{number}/1", fleet.slots) for number in range(fleet.workers)]
-    calls = [(draws.uniform(0, fleet.interval), next(order), "join", worker) for worker in crew]
+    workers = [Worker(f"worker-{number}/1", fleet.slots) for number in range(fleet.workers)]
+    calls = [(draws.uniform(0, fleet.interval), next(order), "join", worker) for worker in workers]
     heapq.heapify(calls)
     free_at, until = 0.0, (2 + fleet.intervals) * fleet.interval
     measured_from = 2 * fleet.interval
@@ -162,32 +165,32 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
     while calls[0][0] < until:
         if time.monotonic() > stop_at:
             return tally, False
-        free_at = prepared(keeper, clock, free_at, until=calls[0][0], by_processor=fleet.by_processor, tally=tally)
-        arrived, _, what, worker = heapq.heappop(calls)
+        free_at = prepare(keeper, clock, free_at, until=calls[0][0], by_processor=fleet.by_processor, tally=tally)
+        arrived, _, call, worker = heapq.heappop(calls)
         clock.now = max(arrived, free_at)
-        reports = worker.reports(plan.artefacts) if what == "exchange" else []
+        reports = worker.reports(plan.artefacts) if call == "exchange" else []
         began, began_processor = time.perf_counter(), time.process_time()
-        if what == "join":
+        if call == "join":
             keeper.join(worker.name)
-        elif what == "beat":
+        elif call == "beat":
             keeper.heartbeat(worker.name)
         else:
-            answer = keeper.exchange(worker.name, reports, worker.slots - len(worker.holds))
+            answer = keeper.exchange(worker.name, reports, worker.slots - len(worker.running))
         processor = time.process_time() - began_processor + fleet.call_seconds
-        took = processor if fleet.by_processor else time.perf_counter() - began + fleet.call_seconds
-        free_at = clock.now + took
+        duration = processor if fleet.by_processor else time.perf_counter() - began + fleet.call_seconds
+        free_at = clock.now + duration
         if arrived > measured_from:
-            tally.busy, tally.processor = tally.busy + took, tally.processor + processor
+            tally.busy, tally.processor = tally.busy + duration, tally.processor + processor
             tally.passed = free_at - measured_from
-        if what == "exchange":
+        if call == "exchange":
             worker.obey(reports, answer)
             if arrived > measured_from:
                 tally.waits.append(free_at - arrived)
                 tally.readings += len(reports)
                 tally.begun += len(answer.requests)
-            trains = fleet.interval * draws.uniform(1 - JITTER, 1 + JITTER)
-            heapq.heappush(calls, (free_at + trains, next(order), "exchange", worker))
-        elif what == "join":
+            training = fleet.interval * draws.uniform(1 - JITTER, 1 + JITTER)
+            heapq.heappush(calls, (free_at + training, next(order), "exchange", worker))
+        elif call == "join":
             heapq.heappush(calls, (free_at, next(order), "exchange", worker))
             heapq.heappush(calls, (free_at + BEAT_SECONDS, next(order), "beat", worker))
         else:
@@ -196,21 +199,21 @@ def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: Simulate
     return tally, True
 
 
-def prepared(
+def prepare(
     keeper: StudyKeeper, clock: SimulatedTime, free_at: float, *, until: float, by_processor: bool, tally: "Tally"
 ) -> float:
-    """Let the keeper propose ahead of need while nobody calls; when it is free."""
+    """Let the keeper propose ahead of need until the next call; return the time when it is free."""
     while free_at < until:
         clock.now = free_at
         began, began_processor = time.perf_counter(), time.process_time()
-        is_one = keeper.prepare()
+        has_proposed = keeper.prepare()
         processor = time.process_time() - began_processor
-        took = processor if by_processor else time.perf_counter() - began
+        duration = processor if by_processor else time.perf_counter() - began
         if tally.passed:
-            tally.busy, tally.processor = tally.busy + took, tally.processor + processor
-        if not is_one:
+            tally.busy, tally.processor = tally.busy + duration, tally.processor + processor
+        if not has_proposed:
             return free_at
-        free_at += took + PAUSE_SECONDS
+        free_at += duration + PAUSE_SECONDS
     return free_at
 
 
@@ -218,7 +221,7 @@ def prepared(
 def kept_study(
     url: str, folder: Path, sampler: str, clock: SimulatedTime, *, rule: str = "chance"
 ) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
-    """A new study and its keeper, who lives in simulated time."""
+    """Yield the keeper of a new study, in simulated time, and its plan."""
     specification = specification_from_mapping(
         {
             "name": "fleet",
@@ -250,12 +253,12 @@ def kept_study(
 
 
 def call_seconds(calls: int = 2000) -> float:
-    """What a call of an actor costs the actor's process, by the calls that it serves in a second."""
+    """Measure the seconds of a call of an actor of Ray from its calls per second."""
     import ray
 
     ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        actor: Any = ray.remote(num_cpus=0)(_Nothing).remote()
+        actor: Any = ray.remote(num_cpus=0)(_EmptyActor).remote()
         ray.get([actor.call.remote("exchange", ()) for _ in range(calls)])
         began = time.perf_counter()
         ray.get([actor.call.remote("exchange", ()) for _ in range(calls)])
@@ -264,9 +267,9 @@ def call_seconds(calls: int = 2000) -> float:
         ray.shutdown()
 
 
-class _Nothing:
+class _EmptyActor:
     def call(self, method: str, *arguments: object) -> None:
-        """Do nothing."""
+        """Return at once."""
 
 
 HEAD = (
@@ -276,12 +279,12 @@ HEAD = (
 
 
 def line(storage: str, sampler: str, fleet: Fleet, tally: Tally, *, is_whole: bool) -> str:
-    """A fleet as it is printed."""
+    """Format the tally of a fleet."""
     begin = f"{storage:<11}{sampler:<10}{fleet.workers:>7}{fleet.slots:>6}"
     if not tally.waits:
-        return f"{begin}  not all had an interval after {fleet.real_seconds:g} s of the keeper: it cannot fill them"
-    waited = sum(tally.waits)
-    idle = waited / (waited + len(tally.waits) * fleet.interval)
+        return f"{begin}  some workers had no interval after {fleet.real_seconds:g} s: the keeper is too slow"
+    waiting = sum(tally.waits)
+    idle = waiting / (waiting + len(tally.waits) * fleet.interval)
     quantiles = statistics.quantiles([*tally.waits, *tally.waits], n=100)
     most = len(tally.waits) / tally.busy
     verdict = "" if idle <= AIM_IDLE else "  > 2%"
@@ -295,7 +298,7 @@ def line(storage: str, sampler: str, fleet: Fleet, tally: Tally, *, is_whole: bo
 
 @contextmanager
 def storages(names: Sequence[str], folder: Path) -> Iterator[Callable[[str], str]]:
-    """Makes the URL of a new database of a name."""
+    """Yield a function that returns the URL of a new database of a kind."""
     from support.postgres import PostgresServer
 
     server, numbers = PostgresServer() if "postgresql" in names else None, count()
@@ -317,33 +320,39 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 8, 64, 512])
     parser.add_argument("--slots", type=int, default=32, help="trials of a worker (default 32)")
     parser.add_argument("--interval", type=float, default=60.0, help="seconds between two measurements (default 60)")
-    parser.add_argument("--intervals", type=int, default=3, help="how many are measured (default 3)")
+    parser.add_argument("--intervals", type=int, default=3, help="measured intervals (default 3)")
     parser.add_argument("--sampler", nargs="+", default=["random", "factored"])
     parser.add_argument(
-        "--rule", default="chance", choices=[rule.value for rule in Rule], help="of pruning (default chance)"
+        "--rule", default="chance", choices=[rule.value for rule in Rule], help="rule of pruning (default chance)"
     )
     parser.add_argument("--storage", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
-    parser.add_argument("--seconds", type=float, default=60.0, help="real seconds of each line at most (default 60)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="most real seconds of a line (default 60)")
     parser.add_argument(
         "--by-processor",
         action="store_true",
-        help="count only what the keeper's processor does, as where others use the machine; no waits for disks",
+        help="count only processor time of the keeper, for a machine with other load; without waits for disks",
     )
-    parser.add_argument("--call-ms", type=float, default=math.nan, help="what Ray adds to a call; else measured")
-    given = parser.parse_args()
-    call = call_seconds() if math.isnan(given.call_ms) else given.call_ms / 1000
+    parser.add_argument("--call-ms", type=float, default=math.nan, help="overhead of a call of Ray (default: measured)")
+    options = parser.parse_args()
+    call = call_seconds() if math.isnan(options.call_ms) else options.call_ms / 1000
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
     print(f"a call of Ray: {1000 * call:.2f} ms; load of the machine {load}\n{HEAD}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="fleet-") as name, storages(given.storage, Path(name)) as new:
-        for sampler in given.sampler:
-            for workers in given.workers:
-                for storage in given.storage:
+    with tempfile.TemporaryDirectory(prefix="fleet-") as name, storages(options.storage, Path(name)) as new:
+        for sampler in options.sampler:
+            for workers in options.workers:
+                for storage in options.storage:
                     fleet = Fleet(
-                        workers, given.slots, given.interval, call, given.intervals, given.seconds, given.by_processor
+                        workers,
+                        options.slots,
+                        options.interval,
+                        call,
+                        options.intervals,
+                        options.seconds,
+                        options.by_processor,
                     )
                     clock = SimulatedTime()
-                    made = Path(tempfile.mkdtemp(dir=name))
-                    with kept_study(new(storage), made, sampler, clock, rule=given.rule) as (keeper, plan):
+                    folder = Path(tempfile.mkdtemp(dir=name))
+                    with kept_study(new(storage), folder, sampler, clock, rule=options.rule) as (keeper, plan):
                         tally, is_whole = simulate(fleet, keeper, plan, clock)
                     print(line(storage, sampler, fleet, tally, is_whole=is_whole), flush=True)
 

@@ -1,11 +1,11 @@
-"""What anybody may hand in, damaged at random: study files, command lines, exports, snapshots and databases.
+"""Random damage to study files, command lines, exports, snapshots and databases.
 
     python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files
-    python benchmarks/fuzz.py --cases 200 --seed 7     so many of each, from another seed
+    python benchmarks/fuzz.py --cases 200 --seed 7     200 cases of each kind, from another seed
     python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers
 
-Nothing may end in an exception that is no error of ours, take more than five seconds, or a gigabyte. What does is
-printed with its seed and number, and ``--case N`` repeats it.
+No case may raise an exception other than the errors of this library, or take more than five seconds or one gigabyte.
+Cases that do are printed with seed and number; ``--case N`` repeats them.
 """
 
 import argparse
@@ -26,72 +26,72 @@ for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
 
 from support import rotation  # noqa: E402
 
-rotation.begin()  # what tests share out over their runs is read when they are imported
+rotation.begin()  # modules of tests read the rotation at import
 
-from fuzz_arms.damaged import Databases, Exports, Servers, Snapshots  # noqa: E402
-from fuzz_arms.lines import Lines  # noqa: E402
-from fuzz_arms.study_files import StudyFiles  # noqa: E402
+from fuzz_arms.damaged import DamagedDatabases, DamagedExports, DamagedServers, DamagedSnapshots  # noqa: E402
+from fuzz_arms.lines import RandomCommands  # noqa: E402
+from fuzz_arms.study_files import DamagedStudyFiles  # noqa: E402
 
 KINDS: dict[str, tuple[Callable[[Path], Callable[[random.Random], object]], int]] = {
-    "files": (StudyFiles, 20_000),
-    "lines": (Lines, 5_000),
-    "exports": (Exports, 2_000),
-    "snapshots": (Snapshots, 2_000),
-    "databases": (Databases, 1_000),
-    "servers": (Servers, 300),
+    "files": (DamagedStudyFiles, 20_000),
+    "lines": (RandomCommands, 5_000),
+    "exports": (DamagedExports, 2_000),
+    "snapshots": (DamagedSnapshots, 2_000),
+    "databases": (DamagedDatabases, 1_000),
+    "servers": (DamagedServers, 300),
 }
 MOST_SECONDS, MOST_GIGABYTES = 5.0, 1.0
 _MEMORY = Path("/dev/shm")
-"""Where files are rewritten thousands of times at no cost, if there is such a place."""
+"""Folder in memory, if it exists, for files that are rewritten thousands of times."""
 
 
 def gigabytes() -> float:
-    """The most that this process has held."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def problem(case: Callable[[random.Random], object], seed: str) -> str:
-    """What is wrong with how a case ended; empty if nothing is."""
-    began_at, held = time.perf_counter(), gigabytes()
+    """Run a case and describe its problem; empty if it has none."""
+    began_at, before = time.perf_counter(), gigabytes()
     cpu = time.process_time()
     try:
         case(random.Random(seed))
-    except Exception:  # noqa: BLE001 - this is what is looked for
+    except Exception:  # noqa: BLE001 - the benchmark looks for exceptions
         return traceback.format_exc(limit=-4)
     if time.process_time() - cpu > MOST_SECONDS:
         return f"it took {time.perf_counter() - began_at:.1f} s"
-    return f"it took {gigabytes() - held:.1f} GB" if gigabytes() - held > MOST_GIGABYTES else ""
+    grown = gigabytes() - before
+    return f"it took {grown:.1f} GB" if grown > MOST_GIGABYTES else ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, help="of each kind")
+    parser.add_argument("--cases", type=int, help="cases of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="only this one")
+    parser.add_argument("--case", type=int, help="run this case alone")
     parser.add_argument("--only", choices=KINDS, nargs="*", default=list(KINDS))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     failures = 0
-    for name in given.only:
-        kind, usual = KINDS[name]
+    for name in arguments.only:
+        kind, default = KINDS[name]
         with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
             os.chdir(folder)
             case = kind(Path(folder))
-            numbers = range(given.cases or usual) if given.case is None else [given.case]
-            began_at, found = time.perf_counter(), 0
+            numbers = range(arguments.cases or default) if arguments.case is None else [arguments.case]
+            began_at, problems = time.perf_counter(), 0
             for number in numbers:
-                told = problem(case, f"{given.seed}/{name}/{number}")
-                if told:
-                    found += 1
-                    print(f"{name}, seed {given.seed}, case {number}: {told}", flush=True)
+                if text := problem(case, f"{arguments.seed}/{name}/{number}"):
+                    problems += 1
+                    print(f"{name}, seed {arguments.seed}, case {number}: {text}", flush=True)
             os.chdir(ROOT)
         seconds = time.perf_counter() - began_at
         print(
-            f"{name}: {len(numbers):,} cases, seed {given.seed}, {found} problems, {seconds:.0f} s, "
+            f"{name}: {len(numbers):,} cases, seed {arguments.seed}, {problems} problems, {seconds:.0f} s, "
             f"{gigabytes():.2f} GB at most",
             flush=True,
         )
-        failures += found
+        failures += problems
     return min(failures, 1)
 
 

@@ -1,1 +1,1 @@
-"""What ``fuzz.py`` damages."""
+"""Inputs that ``fuzz.py`` damages."""

@@ -31,8 +31,8 @@ _EDITS = (
     Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=3, widened=1), gate=Add()),
 )
 
-_QUESTIONS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
-_GUARDS = (
+_COMMANDS = (("show", "STUDY"), ("verify", "STUDY"), ("studies",), ("query", "select * from leaderboard"))
+_CONSTRAINTS = (
     "SELECT conrelid::regclass::text, quote_ident(conname) FROM pg_constraint "
     "WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'u', 'p') ORDER BY contype = 'p', 1, 2"
 )
@@ -59,8 +59,8 @@ def _rig(folder: Path) -> Rig:
     return rig_in_training(folder)
 
 
-class Exports:
-    """Loads one damaged export at a time; often its hash is mended, so that more than the hash is tried."""
+class DamagedExports:
+    """Load of a damaged export; often with a corrected hash, so that more than the hash is tested."""
 
     def __init__(self, folder: Path) -> None:
         backbone = folder / "backbone"
@@ -71,28 +71,28 @@ class Exports:
         rig.attachment.detach()
         self.texts = str(folder / "texts.jsonl")
         Path(self.texts).write_text('{"text": "red blue"}\n')
-        self.place = folder / "damaged"
+        self.folder = folder / "damaged"
 
     def __call__(self, draw: random.Random) -> None:
-        shutil.rmtree(self.place, ignore_errors=True)
-        shutil.copytree(self.whole, self.place)
-        facts, weights = self.place / "delta.json", self.place / "delta.safetensors"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self.whole, self.folder)
+        facts, weights = self.folder / "delta.json", self.folder / "delta.safetensors"
         if draw.random() < 0.3:
             facts.write_text(json.dumps(odd_json(json.loads(facts.read_text()), draw)))
-            _run("predict", str(self.place), "--input", self.texts, "--output", f"{self.place}/out", "--text", "text")
+            _run("predict", str(self.folder), "--input", self.texts, "--output", f"{self.folder}/out", "--text", "text")
         elif draw.random() < 0.5:
             facts.write_bytes(damaged_bytes(facts.read_bytes(), draw))
         else:
             weights.write_bytes(damaged_bytes(weights.read_bytes(), draw, within=draw.choice((None, 600))))
-            said = json.loads(facts.read_text())
-            said["weights"]["sha256"] = hashlib.sha256(weights.read_bytes()).hexdigest()
-            facts.write_text(json.dumps(said))
+            changed = json.loads(facts.read_text())
+            changed["weights"]["sha256"] = hashlib.sha256(weights.read_bytes()).hexdigest()
+            facts.write_text(json.dumps(changed))
         with contextlib.suppress(RunnerError, SearchSpaceError):
-            load_delta(self.model, self.place).detach()
+            load_delta(self.model, self.folder).detach()
 
 
-class Snapshots:
-    """Reads one damaged snapshot at a time, and takes the trained weights out of it."""
+class DamagedSnapshots:
+    """Load of a damaged snapshot and of the trained weights in it."""
 
     def __init__(self, folder: Path) -> None:
         backbone = folder / "backbone"
@@ -102,14 +102,14 @@ class Snapshots:
         self.file = folder / "damaged.safetensors"
 
     def __call__(self, draw: random.Random) -> None:
-        self.file.unlink(missing_ok=True)  # to write over a file waits for the disk
+        self.file.unlink(missing_ok=True)  # overwriting waits for the disk
         self.file.write_bytes(damaged_bytes(self.content, draw, within=draw.choice((None, 8, 4000, 4000))))
         with contextlib.suppress(RunnerError, SearchSpaceError):
             trained_delta(load_snapshot(self.file), self.rig.backbone.shape, frozen=self.rig.weights())
 
 
-class Databases:
-    """Asks one damaged database at a time what the commands ask."""
+class DamagedDatabases:
+    """Commands that read a damaged SQLite database."""
 
     def __init__(self, folder: Path) -> None:
         fixed_ledger(f"sqlite:///{folder / 'whole.db'}", folder)
@@ -119,13 +119,13 @@ class Databases:
     def __call__(self, draw: random.Random) -> None:
         self.file.unlink(missing_ok=True)
         self.file.write_bytes(damaged_bytes(self.content, draw))
-        _ask(draw, f"sqlite:///{self.file}", "finished")
+        _read(draw, f"sqlite:///{self.file}", "finished")
 
 
-class Servers:
-    """Asks a database of PostgreSQL what the commands ask, with one value at a time that its owner has damaged.
+class DamagedServers:
+    """Commands that read a PostgreSQL database with a damaged value.
 
-    Whoever owns a database can drop what guards its values, and has here.
+    The constraints of the database are dropped first, as its owner can.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -136,7 +136,7 @@ class Servers:
         self.url = self.server.url(self.server.new_database())
         fixed_ledger(self.url, folder)
         self.link = psycopg.connect(self.url, autocommit=True)
-        for table, name in self.link.execute(_GUARDS).fetchall():
+        for table, name in self.link.execute(_CONSTRAINTS).fetchall():
             self.link.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name} CASCADE")
         self.columns = self.link.execute(_COLUMNS).fetchall()
         for table, column, _ in self.columns:
@@ -156,20 +156,20 @@ class Servers:
         try:
             [(changed,)] = self.link.execute(change, (value, row)).fetchall()
         except psycopg.DataError:
-            return  # what the server itself refuses
+            return  # the server itself refuses the value
         try:
-            _ask(draw, self.url, "middle")
+            _read(draw, self.url, "middle")
         finally:
             self.link.execute(change, (before, changed))
 
 
-def _ask(draw: random.Random, url: str, study: str) -> None:
-    """Give a command a database to read."""
-    _run(*(study if word == "STUDY" else word for word in draw.choice(_QUESTIONS)), "--storage", url)
+def _read(draw: random.Random, url: str, study: str) -> None:
+    """Run a random command that reads a database."""
+    _run(*(study if word == "STUDY" else word for word in draw.choice(_COMMANDS)), "--storage", url)
 
 
 def _run(*words: str) -> None:
-    """A command that may refuse what it is given."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    """Run a command, which may fail with an error of this library."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
         code = main(words)
-    assert code in (0, 1, 2), said.getvalue()
+    assert code in (0, 1, 2), errors.getvalue()

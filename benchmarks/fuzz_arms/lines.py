@@ -1,4 +1,4 @@
-"""Command lines of words that fit and words that do not."""
+"""Command lines of valid and invalid words."""
 
 import contextlib
 import io
@@ -18,8 +18,8 @@ _WORDS = (
 )  # fmt: skip
 
 
-class Lines:
-    """Runs one command line at a time; nothing is trained or served."""
+class RandomCommands:
+    """Run of a random command line that neither trains nor serves."""
 
     def __init__(self, folder: Path) -> None:
         self.url = f"sqlite:///{folder / 'whole.db'}"
@@ -27,25 +27,30 @@ class Lines:
         self.options = {name: _options(name) for name in COMMANDS}
 
     def __call__(self, draw: random.Random) -> None:
-        name = draw.choice([one for one in COMMANDS if one not in _SERVING])
+        name = draw.choice([each for each in COMMANDS if each not in _SERVING])
         words = [name]
         for _ in range(draw.randint(0, 5)):
             if draw.random() < 0.5:
                 words.append(draw.choice(self.options[name] or ["--help"]))
             words.append(draw.choice(NASTY if draw.random() < 0.4 else _WORDS).replace("\0", ""))
-        if name in _TRAINING:  # a study that cannot be: what is wrong with the rest must be said all the same
+        if name in _TRAINING:  # no such study: other problems must be reported as well
             words[1:2] = ["nobody.yaml"]
         if draw.random() < 0.7:
             words += ["--storage", self.url]
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
             try:
                 code = main(words)
             except SystemExit as error:
                 code = error.code
         assert code in (0, 1, 2, 130, None), f"{words} ended with {code}"
-        assert "Traceback" not in said.getvalue(), said.getvalue()
+        assert "Traceback" not in errors.getvalue(), errors.getvalue()
 
 
 def _options(name: str) -> list[str]:
     command = cli.get_command(None, name)
-    return [option for one in command.params for option in one.opts if option.startswith("--") and option != "--output"]
+    return [
+        option
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--") and option != "--output"
+    ]

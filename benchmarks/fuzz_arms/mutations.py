@@ -1,4 +1,4 @@
-"""Damage, to texts and to bytes."""
+"""Damage to texts and bytes."""
 
 import random
 
@@ -12,7 +12,7 @@ NASTY = (
 
 
 def damaged_text(text: str, draw: random.Random) -> str:
-    """A text with some of its lines or words lost, repeated, exchanged or replaced by what is hard to read."""
+    """Delete, repeat, move or replace some lines or words of a text; replacements are hard to parse."""
     lines = text.splitlines()
     for _ in range(draw.randint(1, 4)):
         place = draw.randrange(len(lines)) if lines else 0
@@ -40,7 +40,7 @@ def damaged_text(text: str, draw: random.Random) -> str:
 
 
 def odd_json(value: object, draw: random.Random) -> object:
-    """JSON with another value somewhere."""
+    """Replace a random value in JSON."""
     if isinstance(value, dict | list) and value and draw.random() < 0.8:
         keys = list(value) if isinstance(value, dict) else range(len(value))
         changed, key = value.copy(), draw.choice(keys)
@@ -50,10 +50,10 @@ def odd_json(value: object, draw: random.Random) -> object:
 
 
 def damaged_bytes(content: bytes, draw: random.Random, *, within: int | None = None) -> bytes:
-    """Bytes with some changed, cut out, repeated or appended.
+    """Change, delete, repeat or append some bytes.
 
     Args:
-        within: Where the damage is: so many of the first bytes.
+        within: Number of the first bytes that are damaged; None for all.
     """
     data = bytearray(content)
     for _ in range(draw.randint(1, 4)):

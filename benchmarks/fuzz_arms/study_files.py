@@ -1,4 +1,4 @@
-"""Damaged study files, and overrides."""
+"""Damaged study files and overrides."""
 
 import random
 from pathlib import Path
@@ -12,8 +12,8 @@ _EXAMPLES = sorted((Path(studies.__file__).parent / "examples").glob("*.yaml"))
 _KEYS = ("trials", "budget", "seed", "backbone", "training.steps", "search.published", "fleet.pack", "name")
 
 
-class StudyFiles:
-    """Reads one damaged study file at a time."""
+class DamagedStudyFiles:
+    """Load of a damaged study file."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "study.yaml"
@@ -21,14 +21,14 @@ class StudyFiles:
 
     def __call__(self, draw: random.Random) -> None:
         text = damaged_text(draw.choice(self.texts), draw)
-        self.file.unlink(missing_ok=True)  # to write over a file waits for the disk
+        self.file.unlink(missing_ok=True)  # overwriting waits for the disk
         self.file.write_text(text, encoding="utf-8", errors="surrogatepass" if draw.random() < 0.01 else "replace")
         overrides = [f"{draw.choice(_KEYS)}={draw.choice(NASTY)}" for _ in range(draw.randint(0, 1))]
         try:
             read_specification(self.file, dict(map(parse_override, overrides)))
         except StudiesError as error:
-            said = str(error)
+            text = str(error)
         else:
             return
-        assert said.strip()
-        assert len(said) < 20_000
+        assert text.strip()
+        assert len(text) < 20_000
