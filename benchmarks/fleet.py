@@ -341,15 +341,8 @@ def main() -> None:
         for sampler in options.sampler:
             for workers in options.workers:
                 for storage in options.storage:
-                    fleet = Fleet(
-                        workers,
-                        options.slots,
-                        options.interval,
-                        call,
-                        options.intervals,
-                        options.seconds,
-                        options.by_processor,
-                    )
+                    times = options.interval, call, options.intervals, options.seconds
+                    fleet = Fleet(workers, options.slots, *times, options.by_processor)
                     clock = SimulatedTime()
                     folder = Path(tempfile.mkdtemp(dir=name))
                     with kept_study(new(storage), folder, sampler, clock, rule=options.rule) as (keeper, plan):

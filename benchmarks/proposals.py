@@ -124,11 +124,8 @@ def main() -> None:
         for part in ("replay", "first", "proposal"):
             each = [median(times[which][index][2][part] for times in rounds) for which in range(len(checkouts))]
             ratio = f"  x {each[1] / each[0]:.2f}" if len(each) > 1 and each[0] > 0 else ""
-            print(
-                f"{sampler:<10}{size:>8,}  {part:<10}"
-                + "".join(f"{1000 * seconds:>11.1f} ms" for seconds in each)
-                + ratio
-            )
+            times = "".join(f"{1000 * seconds:>11.1f} ms" for seconds in each)
+            print(f"{sampler:<10}{size:>8,}  {part:<10}{times}{ratio}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import product
+from itertools import cycle, islice, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -82,16 +82,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("command", choices=("train", "show"))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
-    add("--backbone", help="folder or name of the backbone")
-    add("--data", type=Path, help="folder with a folder of every task")
+    add("--backbone", required="train" in (words or sys.argv), help="folder or name of the backbone")
+    add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=tuple(TASKS), default=["banking77", "sst2", "sick", "snli"])
     add("--budgets", nargs="+", default=BUDGETS)
     for name, (default, meaning) in SETTINGS.items():
         add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
-    arguments = parser.parse_args(words)
-    if arguments.command == "train" and not (arguments.backbone and arguments.data):
-        parser.error("train needs --backbone and --data.")
-    return arguments
+    return parser.parse_args(words)
 
 
 def cell_of(arguments: argparse.Namespace, task: str, budget: str) -> Cell:
@@ -104,11 +101,12 @@ def cell_of(arguments: argparse.Namespace, task: str, budget: str) -> Cell:
 def rows_of(cell: Cell, counts: argparse.Namespace) -> list[PlannedRow]:
     """Return the rows of a table in the order in which they are trained."""
     draw = random.Random(hashed_seed("table", cell.task, cell.budget))
-    firsts = [("lora", one) for one in lora_candidates(cell, counts.lora, draw)]
-    firsts += [("space", one) for one in space_candidates(cell, counts.space)]
-    rows = [PlannedRow(number=number, kind=kind, candidate=one) for number, (kind, one) in enumerate(firsts)]
-    repeated = draw.sample(rows, counts.repeated)
-    rows += [replace(row, number=len(rows) + at, repeats=row.number) for at, row in enumerate(repeated)]
+    candidates = [*lora_candidates(cell, counts.lora, draw), *space_candidates(cell, counts.space)]
+    kinds = ["lora"] * counts.lora + ["space"] * counts.space
+    numbered = enumerate(zip(kinds, candidates, strict=True))
+    rows = [PlannedRow(number=number, kind=kind, candidate=candidate) for number, (kind, candidate) in numbered]
+    repeated = enumerate(draw.sample(rows, counts.repeated), len(rows))
+    rows += [replace(row, number=number, repeats=row.number) for number, row in repeated]
     draw.shuffle(rows)
     return rows
 
@@ -116,9 +114,9 @@ def rows_of(cell: Cell, counts: argparse.Namespace) -> list[PlannedRow]:
 def lora_candidates(cell: Cell, count: int, draw: random.Random) -> list[Candidate]:
     """Draw LoRA with equally many trials of each target and depth, and stratified scales and learning rates."""
     depth = stack_depth(cell.shape)
-    found = {lora(cell, *choice): choice for choice in product(TARGETS, (1.0,), (depth, depth // 2))}
-    choices = [choice for configuration, choice in found.items() if configuration is not None]
-    strata, scales, places = ([one[at % len(one)] for at in range(count)] for one in (choices, SCALES, range(count)))
+    distinct = {lora(cell, *choice): choice for choice in product(TARGETS, (1.0,), (depth, depth // 2))}
+    choices = [choice for configuration, choice in distinct.items() if configuration is not None]
+    strata, scales, places = ([*islice(cycle(values), count)] for values in (choices, SCALES, range(count)))
     for values in (strata, scales, places):
         draw.shuffle(values)
     candidates, (low, high) = [], LORA_RATES
@@ -135,22 +133,22 @@ def space_candidates(cell: Cell, count: int) -> list[Candidate]:
     space = SearchSpace(shape=cell.shape, budget=cell.parameters, options=cell.specification.space_options)
     proposer = Proposer(space, sampler="factored", seed=hashed_seed("table", cell.task, cell.budget))
     rates = InitialDesign().rates(space.options.learning_rates)
-    found: dict[str, Candidate] = {}
-    while len(found) < count:
+    candidates: dict[str, Candidate] = {}
+    while len(candidates) < count:
         candidate = space.suggest({**proposer.propose().parameters, **rates})
-        found.setdefault(candidate.fingerprint, candidate)
-    return list(found.values())
+        candidates.setdefault(candidate.fingerprint, candidate)
+    return list(candidates.values())
 
 
 def request_of(cell: Cell, row: PlannedRow, rung: int) -> TrialRequest:
     """Return the trial of a row, measured after every quarter of its steps."""
     rates = row.candidate.attention_learning_rate, row.candidate.ffn_learning_rate
     request = cell.request(row.number, row.candidate.configuration, *rates)
-    at = tuple(cell.steps * part // 4 for part in range(1, 5))
-    return replace(request, plan=replace(request.plan, evaluate_at_steps=at, rung_examples=rung))
+    steps = tuple(cell.steps * part // 4 for part in range(1, 5))
+    return replace(request, plan=replace(request.plan, evaluate_at_steps=steps, rung_examples=rung))
 
 
-def trained(runner: TorchRunner, request: TrialRequest, *, test: int, metric: str) -> dict[str, Any]:
+def train_row(runner: TorchRunner, request: TrialRequest, *, test: int, metric: str) -> dict[str, Any]:
     """Train a trial alone and return the measured columns of its row.
 
     Args:
@@ -165,9 +163,9 @@ def trained(runner: TorchRunner, request: TrialRequest, *, test: int, metric: st
     except RunnerError as error:
         return {"failure": str(error)}
     processor_seconds = time.process_time() - began
-    for failed in (one for one in results if isinstance(one, Failure)):
-        return {"failure": failed.reason}
     *rungs, last = results
+    if isinstance(last, Failure):
+        return {"failure": last.reason}
     # a plan measures one split alone
     (of_test,) = pack._metrics([pack.trial(request.trial)], "test", True, test).values()
     seconds = sum(one.seconds for one in results)
@@ -241,22 +239,22 @@ def new_rows(
         sys.exit(f"cannot continue {arguments.output}: {cell.name} has another backbone or data. Restore them.")
     for row in missing:
         request = request_of(cell, row, arguments.rung)
-        one, rates = row.candidate, dict(zip(("attention", "ffn", "head"), request.learning_rates, strict=True))
+        candidate, rates = row.candidate, dict(zip(("attention", "ffn", "head"), request.learning_rates, strict=True))
         yield {
             "task": cell.task,
             "budget": cell.budget,
             **{name: getattr(row, name) for name in ("number", "kind", "repeats")},
-            "configuration": json.dumps(configuration_to_json(one.configuration), sort_keys=True),
-            "fingerprint": one.fingerprint,
+            "configuration": json.dumps(configuration_to_json(candidate.configuration), sort_keys=True),
+            "fingerprint": candidate.fingerprint,
             **{f"{name}_learning_rate": rate for name, rate in rates.items()},
-            **{f"{name}_parameters": getattr(one.counts, name) for name in ("stored", "trained")},
+            **{f"{name}_parameters": getattr(candidate.counts, name) for name in ("stored", "trained")},
             "seed": request.seed,
             **{name: getattr(request.plan, name) for name in ("steps", "batch_size")},
             "precision": runner.precision,
             "identity": json.dumps(dict(runner.identity)),
             "versions": ", ".join(f"{name} {version(name)}" for name in ("deltaspace", "torch", "transformers")),
             "failure": None,
-            **trained(runner, request, test=arguments.test, metric=task.metric),
+            **train_row(runner, request, test=arguments.test, metric=task.metric),
         }
     runner.close()
 

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -134,19 +133,11 @@ def _negative_times(study: Study) -> list[str]:
     """Return trials and attempts that ended before they began, and events in a wrong order."""
     with Ledger.open(study.url, read_only=True) as ledger:
         record = ledger.study(study.name)
-        spans: list[tuple[str, datetime, datetime | None]] = [
-            (f"trial {one.number}", one.created_at, one.ended_at) for one in ledger.trials(record.id)
-        ]
+        spans = [(f"trial {one.number}", one.created_at, one.ended_at) for one in ledger.trials(record.id)]
         attempts = ledger.attempts(record.id)
-        spans += [
-            (f"attempt {each.attempt} of trial {each.trial}", each.started_at, each.ended_at) for each in attempts
-        ]
+        spans += [(f"attempt {one.attempt} of trial {one.trial}", one.started_at, one.ended_at) for one in attempts]
         times = [event.at for event in ledger.events(record.id)]
-    problems = [
-        f"{title} ended before it began"
-        for title, began_at, ended_at in spans
-        if ended_at is None or ended_at < began_at
-    ]
+    problems = [f"{title} ended before it began" for title, begin, end in spans if end is None or end < begin]
     return problems if times == sorted(times) else [*problems, "the events are out of order"]
 
 

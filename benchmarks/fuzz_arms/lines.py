@@ -48,9 +48,5 @@ class RandomCommands:
 
 def _options(name: str) -> list[str]:
     command = cli.get_command(None, name)
-    return [
-        option
-        for parameter in command.params
-        for option in parameter.opts
-        if option.startswith("--") and option != "--output"
-    ]
+    options = [option for parameter in command.params for option in parameter.opts]
+    return [option for option in options if option.startswith("--") and option != "--output"]

@@ -39,13 +39,8 @@ def peft_configuration(trial: MixedTrial, width: int) -> Any:
     match trial.method:
         case "lora_qv" | "lora_kv" | "lora_ffn":
             alpha = float(trial.options.get("s", 2)) * sizes[0]
-            return LoraConfig(
-                task_type="SEQ_CLS",
-                r=sizes[0],
-                lora_alpha=alpha,
-                target_modules=targets[trial.method],
-                lora_dropout=0.0,
-            )
+            size = {"r": sizes[0], "lora_alpha": alpha, "lora_dropout": 0.0}
+            return LoraConfig(task_type="SEQ_CLS", target_modules=targets[trial.method], **size)
         case "ia3":
             inner = rf".*\.(key|value)|{_IA3_FFN}"
             return IA3Config(task_type="SEQ_CLS", target_modules=inner, feedforward_modules=_IA3_FFN)

@@ -53,9 +53,8 @@ class Setting:
     def environment(self) -> dict[str, str]:
         """Return the environment of a process of an arm."""
         environment = dict(os.environ)
-        environment["PYTHONPATH"] = os.pathsep.join([str(_BENCHMARKS), environment.get("PYTHONPATH", "")]).rstrip(
-            os.pathsep
-        )
+        folders = [str(_BENCHMARKS), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(folders).rstrip(os.pathsep)
         environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
         environment |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
         if self.device == "cpu":

@@ -191,11 +191,7 @@ def _largest_modules(cell: Cell, sizes: dict[str, int], sixths: Sequence[int]) -
     while parts:
         for first in range(len(sixths)):
             largest, unit = None, 1
-            while True:
-                widths = {part: unit * 2 ** (size - 1) for part, size in parts.items()}  # sizes 1, 2, 3: 1, 2, 4 units
-                larger = _modules(widths, sixths[first:])
-                if count(larger, cell.shape).stored > cell.parameters:
-                    break
+            while count(larger := _modules(parts, unit, sixths[first:]), cell.shape).stored <= cell.parameters:
                 largest, unit = larger, unit + 1
             if largest is not None:
                 return largest
@@ -203,7 +199,8 @@ def _largest_modules(cell: Cell, sizes: dict[str, int], sixths: Sequence[int]) -
     return Configuration(edits=())
 
 
-def _modules(widths: dict[str, int], sixths: Sequence[int]) -> Configuration:
+def _modules(sizes: dict[str, int], unit: int, sixths: Sequence[int]) -> Configuration:
+    widths = {name: unit * 2 ** (size - 1) for name, size in sizes.items()}  # sizes 1, 2 and 3 are 1, 2 and 4 units
     layers = AllLayers() if len(sixths) == SIXTHS else LayerPattern(sixths=tuple(sixths))
     edits: list[Edit] = []
     if "prefix" in widths:

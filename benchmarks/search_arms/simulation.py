@@ -94,10 +94,8 @@ def simulate(
             history[number] = replace(history[number], readings=(*history[number].readings, measured))
             board.add(reading, candidate)
             board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
-            if (
-                step < STEPS
-                and board.verdict(reading, search.win_probabilities(history, [number]).get(number)) is not None
-            ):
+            chance = search.win_probabilities(history, [number]).get(number) if step < STEPS else None
+            if step < STEPS and board.verdict(reading, chance) is not None:
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
