@@ -1,7 +1,7 @@
-"""One frozen backbone over several GPUs: each holds a part of its blocks, and trains a pack of its own trials.
+"""One frozen backbone over several GPUs: each holds a part of its blocks and trains a pack of its own trials.
 
-==========  ===============================================================================
-``rank``    the process of a GPU: a part of the blocks, and a pack
-``runner``  the processes as their owner has them, all as one runner whose pack is theirs together
-==========  ===============================================================================
+==========  ===================================================================
+``rank``    process of one GPU, with a part of the blocks and a pack
+``runner``  runner that starts the rank processes and joins their packs into one
+==========  ===================================================================
 """

@@ -1,6 +1,7 @@
-"""The process of one rank: its part of the backbone's blocks, and a pack of its own trials.
+"""Process of one rank, with a part of the backbone's blocks and a pack of its own trials.
 
-Started as ``python -m trial_runner.sharding.rank FILE_DESCRIPTOR PARENT``; what it is, and what to do, it hears there.
+Started as ``python -m trial_runner.sharding.rank FILE_DESCRIPTOR PARENT``. The connection at the descriptor carries
+the arguments of `_start_server` first, then method calls; each gets one `RankAnswer`.
 """
 
 import os
@@ -24,28 +25,28 @@ if TYPE_CHECKING:
     from trial_runner.packs.pack import TrialPack
     from trial_runner.runner import TorchRunner
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
-class Desk:
-    """What a rank can be asked for, by the names of the methods here and, of its pack, in `Pack`."""
+class RankServer:
+    """Server of the calls to a rank, by the names of the methods here and of `Pack`."""
 
     def __init__(self, runner: "TorchRunner") -> None:
-        """There is no pack yet."""
+        """Start without a pack."""
         if runner.blocks is None:
-            raise RequestError("the runner of a rank must have a part of the blocks; it has all. This is a bug.")
+            raise RequestError("the runner of a rank must hold a part of the blocks; got all of them. This is a bug.")
         self._runner = runner
         self._blocks = runner.blocks
         self._pack: TrialPack | None = None
 
     @property
     def free_slots(self) -> int:
-        """Of the pack."""
+        """Number of free slots of the pack; 0 without one."""
         return 0 if self._pack is None else self._pack.free_slots
 
     @property
     def steps_to_reading(self) -> int:
-        """Of the pack."""
+        """Number of steps to the next reading of the pack; 0 without one."""
         return 0 if self._pack is None else self._pack.steps_to_reading
 
     def identity(self) -> Mapping[str, str]:
@@ -53,20 +54,23 @@ class Desk:
         return self._runner.identity
 
     def held_bytes(self) -> int:
-        """Of all blocks, between passes."""
+        """Return the bytes that all blocks occupy between passes."""
         return self._blocks.held_bytes
 
     def open_pack(self, slots: int, fitting: TrainingPlan | None) -> None:
-        """An empty pack in the place of the one before."""
+        """Replace the pack by an empty one."""
         self._pack = None
         self._pack = self._runner.open_pack(slots, fitting=fitting)
 
     def do(self, name: str, arguments: Sequence[Any]) -> Any:
-        """What it is asked for."""
+        """Call a method of the server or of its pack."""
         return getattr(self if hasattr(self, name) else self._open, name)(*arguments)
 
     def advance(self, steps: int) -> Sequence[Reading | Failure]:
-        """All ranks are asked at once, those without trials too: it takes all of them to compute anything."""
+        """Train all trials of the rank; every rank must be called at once, with or without trials of its own.
+
+        Each rank holds a part of the blocks, so that no rank computes a pass alone.
+        """
         try:
             return self._open.advance(steps)
         finally:
@@ -75,58 +79,58 @@ class Desk:
     @property
     def _open(self) -> "TrialPack":
         if self._pack is None:
-            raise RequestError("a rank must have a pack; none was opened. This is a bug in trial_runner/sharding.")
+            raise RequestError("a rank must have an open pack; got none. This is a bug in trial_runner/sharding.")
         return self._pack
 
 
 def main() -> None:
-    """Do what the owner asks for until it has nothing more to say."""
+    """Serve calls until the owner closes the connection."""
     connection, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         _serve(connection)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # the others may have ended already, and what they share would wait for them
+    os._exit(0)  # a clean exit would wait for ranks that have ended
 
 
-def _end_with(parent: int) -> None:
-    """See that this process does not outlive its owner, whatever it computes then."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit the process when its owner has ended, also during a computation."""
     while os.getppid() == parent:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os._exit(1)
 
 
 def _serve(connection: Connection) -> None:
-    order = pickle.loads(connection.recv_bytes())
-    desk: Desk | None = None
+    startup = pickle.loads(connection.recv_bytes())
+    server: RankServer | None = None
     while True:
         try:
-            if desk is None:
-                desk = _ready(*order)
-                value: Any = desk.identity()
+            if server is None:
+                server = _start_server(*startup)
+                value: Any = server.identity()
             else:
                 name, arguments = pickle.loads(connection.recv_bytes())
-                value = desk.do(name, arguments)
-            answer = RankAnswer(value=value, free_slots=desk.free_slots, steps_to_reading=desk.steps_to_reading)
+                value = server.do(name, arguments)
+            answer = RankAnswer(value=value, free_slots=server.free_slots, steps_to_reading=server.steps_to_reading)
         except (RunnerError, SearchSpaceError) as error:
             answer = RankAnswer(refusal=error)
         except (EOFError, ConnectionError):
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the owner must hear it
+        except Exception as error:  # noqa: BLE001 - the owner raises any error
             lines = str(error).splitlines() or [""]
             answer = RankAnswer(trouble=f"{type(error).__name__}: {lines[0]}")
         connection.send_bytes(pickle.dumps(answer))
-        if answer.trouble or desk is None:
+        if answer.trouble or server is None:
             return
 
 
-def _ready(factory: RankFactory, shape: Shape, rank: int, meeting: Path) -> Desk:
-    """Meet the others, and load what is needed.
+def _start_server(factory: RankFactory, shape: Shape, rank: int, meeting: Path) -> RankServer:
+    """Join the process group and load what the rank needs.
 
     Args:
-        rank: Its number.
-        meeting: A file of this machine through which they find each other.
+        rank: Index of this rank.
+        meeting: File on this machine through which the ranks connect.
     """
     import torch
     import torch.distributed as dist
@@ -141,7 +145,7 @@ def _ready(factory: RankFactory, shape: Shape, rank: int, meeting: Path) -> Desk
         timeout=timedelta(seconds=shape.patience_seconds),
     )
     mesh = init_device_mesh("cuda" if is_gpu else "cpu", (shape.ranks,))
-    return Desk(factory(threads=shape.threads, mesh=mesh))
+    return RankServer(factory(threads=shape.threads, mesh=mesh))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Several ranks as one runner: its pack is theirs together, each trial in one of them."""
+"""Several rank processes as one runner; each trial of its pack is in one of them."""
 
 import os
 import pickle
@@ -28,24 +28,23 @@ if TYPE_CHECKING:
     from trial_runner.runner import TorchRunner
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_INTERFACE, _OWN_MACHINE = "GLOO_SOCKET_IFNAME", "lo"
-_OF_A_JOB = re.compile(
+_INTERFACE, _LOOPBACK = "GLOO_SOCKET_IFNAME", "lo"
+_JOB_VARIABLES = re.compile(
     "(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|(TORCHELASTIC|ACCELERATE|FSDP)_.*"
 )
-"""Variables of a surrounding job of torchrun or accelerate, in which shards are no ranks."""
-_END_SECONDS = 10.0
-_LONGEST_WORD = 200
+"""Variables of a surrounding job of torchrun or accelerate, which must not reach the ranks."""
+_EXIT_SECONDS = 10.0
+_MAX_LOG_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a backbone is shared out.
+    """Number of rank processes of a backbone, and their limits.
 
     Attributes:
-        ranks: Among so many processes, on GPUs of their own where there are any.
-        threads: Compute threads of each.
-        patience_seconds: So long one waits for the others at most, if one of them hangs; of one that ends the owner
-            hears at once.
+        ranks: Number of processes, each on a GPU of its own where there are GPUs.
+        threads: Number of compute threads of each process.
+        patience_seconds: Longest wait of a rank for a rank that hangs. The owner notices a rank that ends at once.
     """
 
     ranks: int
@@ -54,26 +53,26 @@ class Shape:
 
 
 class RankFactory(Protocol):
-    """Makes the runner of a rank. Travels between processes."""
+    """Factory of the runner of a rank; picklable."""
 
     def __call__(self, *, threads: int, mesh: "DeviceMesh") -> "TorchRunner":
-        """A runner of which only a part of the blocks is here.
+        """Return a runner with only a part of the blocks.
 
         Raises:
-            RunnerError: If backbone or task cannot be had.
+            RunnerError: If the backbone or the task cannot be loaded.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankAnswer:
-    """What a rank says when it has done what it was asked for.
+    """Result of one call of a rank.
 
     Attributes:
-        value: What came of it.
-        free_slots: Of its pack then.
-        steps_to_reading: Of its pack then.
-        refusal: Why nothing came of it; it goes on all the same.
-        trouble: Why it cannot go on, in a line; it has ended.
+        value: Return value of the call.
+        free_slots: Number of free slots of the rank's pack after the call.
+        steps_to_reading: Number of steps to the next reading of the rank's pack after the call.
+        refusal: Error of a call that the rank refused; the rank continues.
+        trouble: One-line cause of a failure that ended the rank.
     """
 
     value: Any = None
@@ -84,48 +83,48 @@ class RankAnswer:
 
 
 class Ranks:
-    """Starts them, asks them, and ends all when one is lost.
+    """Process group of a sharded backbone; the loss of one rank ends all.
 
     Args:
-        factory: Makes the runner of each.
+        factory: Factory of the runner of each rank.
 
     Attributes:
-        identity: What all have loaded.
+        identity: Identity of the backbone and task that all ranks have loaded.
 
     Raises:
-        RunnerError: If one of them cannot load what it needs.
-        RuntimeError: If one is lost.
+        RunnerError: If a rank cannot load the backbone or the task.
+        RuntimeError: If a rank is lost.
     """
 
     def __init__(self, factory: RankFactory, shape: Shape) -> None:
-        """Start them, and wait until they have loaded."""
+        """Start the processes and wait until they have loaded."""
         self._folder = Path(tempfile.mkdtemp(prefix="deltaspace-ranks-"))
         self._connections: list[Connection] = []
         self._processes: list[subprocess.Popen[bytes]] = []
-        # also when nobody has ended them, and at the end of this process
+        # runs also without `close`, and at the end of this process
         self._end = weakref.finalize(self, _end, self._processes, self._connections, self._folder)
         try:
             for rank in range(shape.ranks):
                 self._start(rank, shape)
             for rank, connection in enumerate(self._connections):
                 connection.send_bytes(pickle.dumps((factory, shape, rank, self._folder / "meeting")))
-            answers = self._answers(range(shape.ranks), "loaded the backbone")
+            answers = self._answers(range(shape.ranks), "load the backbone")
         except BaseException:
             self.close()
             raise
         self.identity: Mapping[str, str] = answers[0].value
 
     @property
-    def are_there(self) -> bool:
-        """Whether they can be asked; all of them, or none."""
+    def are_alive(self) -> bool:
+        """Whether all ranks run; otherwise none does."""
         return self._end.alive
 
     def ask(self, name: str, *arguments: Any, rank: int | None = None) -> list[RankAnswer]:
-        """Ask one of them, or all at once; see `trial_runner.sharding.rank.Desk`.
+        """Call a method of one rank, or of all at once; see `trial_runner.sharding.rank.RankServer`.
 
         Raises:
-            RunnerError: If it says so.
-            RuntimeError: If it is lost; then all are.
+            RunnerError: If a rank refuses the call.
+            RuntimeError: If a rank is lost; then all are.
         """
         ranks = range(len(self._processes)) if rank is None else [rank]
         message = pickle.dumps((name, arguments))
@@ -133,15 +132,15 @@ class Ranks:
             try:
                 self._connections[one].send_bytes(message)
             except OSError:
-                raise self._lost(one, f"was asked to {name}") from None
-        return self._answers(ranks, f"was asked to {name}")
+                raise self._loss_of(one, name) from None
+        return self._answers(ranks, name)
 
     def close(self) -> None:
-        """End them."""
+        """End the processes."""
         self._end()
 
     def _answers(self, ranks: Sequence[int], what: str) -> list[RankAnswer]:
-        """What ranks answer: of several, all do, for one that refuses takes part in what the others compute."""
+        """Return the answers of ranks; raise a refusal only after all, which take part in the computation."""
         waiting = {self._connections[rank]: rank for rank in ranks}
         found: dict[int, RankAnswer] = {}
         while waiting:
@@ -150,9 +149,9 @@ class Ranks:
                 try:
                     found[rank] = pickle.loads(self._connections[rank].recv_bytes())
                 except (EOFError, OSError):
-                    raise self._lost(rank, what) from None
+                    raise self._loss_of(rank, what) from None
                 if found[rank].trouble:
-                    raise self._lost(rank, what, found[rank].trouble)
+                    raise self._loss_of(rank, what, found[rank].trouble)
         for answer in found.values():
             if answer.refusal is not None:
                 raise answer.refusal
@@ -171,26 +170,26 @@ class Ranks:
                     stderr=log,
                     pass_fds=[its.fileno()],
                     env=_environment(rank, shape),
-                    process_group=0,  # what interrupts the owner does not interrupt it: it is asked to go on or not
+                    process_group=0,  # an interrupt reaches the owner alone, which then ends the ranks or not
                 )
             )
         its.close()
 
-    def _lost(self, rank: int, what: str, trouble: str = "") -> RuntimeError:
-        """End all, and say how one has ended."""
+    def _loss_of(self, rank: int, what: str, trouble: str = "") -> RuntimeError:
+        """End all ranks and return the error that names the cause."""
         process = self._processes[rank]
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_SECONDS)
+            process.wait(_EXIT_SECONDS)
         code = process.returncode
         how = trouble or ("it hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}")
         with suppress(OSError):
             log = (self._folder / f"{rank}.log").read_text(errors="replace")
             lines = [line.strip() for line in log.splitlines() if line.strip()]
-            if lines and not trouble and code != -signal.SIGKILL:  # who is killed has no last word
-                how += f"; it said: {lines[-1][:_LONGEST_WORD]}"
+            if lines and not trouble and code != -signal.SIGKILL:  # a killed process writes no cause
+                how += f"; its last line: {lines[-1][:_MAX_LOG_CHARACTERS]}"
         count = len(self._processes)
         self.close()
-        return RuntimeError(f"shard {rank + 1} of {count} was lost when it {what}: {how}")
+        return RuntimeError(f"cannot {what}: shard {rank + 1} of {count} was lost, {how}")
 
 
 def _end(processes: list[subprocess.Popen[bytes]], connections: list[Connection], folder: Path) -> None:
@@ -200,18 +199,18 @@ def _end(processes: list[subprocess.Popen[bytes]], connections: list[Connection]
         process.kill()
     for process in processes:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_SECONDS)
+            process.wait(_EXIT_SECONDS)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environment(rank: int, shape: Shape) -> dict[str, str]:
-    """Of a rank: the modules of this process, and a GPU of its own."""
+    """Return the environment of a rank: the module path of this process, and a GPU of its own."""
     paths = [path or str(Path.cwd()) for path in sys.path]
-    inherited = {name: value for name, value in os.environ.items() if not _OF_A_JOB.fullmatch(name)}
+    inherited = {name: value for name, value in os.environ.items() if not _JOB_VARIABLES.fullmatch(name)}
     environment = {**inherited, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     environment["OMP_NUM_THREADS"] = str(shape.threads)
     if sys.platform == "linux":
-        environment.setdefault(_INTERFACE, _OWN_MACHINE)
+        environment.setdefault(_INTERFACE, _LOOPBACK)
     given = os.environ.get(_VISIBLE)
     devices = [str(rank) for rank in range(shape.ranks)] if given is None else given.split(",")
     if len(devices) >= shape.ranks:
@@ -220,25 +219,25 @@ def _environment(rank: int, shape: Shape) -> dict[str, str]:
 
 
 class ShardedRunner:
-    """See `trial_runner.requests.PackRunner`: one backbone over several processes, each on a GPU of its own.
+    """Runner of one backbone over several processes, each on a GPU of its own; see `trial_runner.requests.PackRunner`.
 
-    A process that is lost ends the others, and whoever waits for them hears it as a `RuntimeError`. The next pack has
-    new ones; trials go on from their snapshots.
+    The loss of one process ends the others and raises `RuntimeError` in waiting calls. The next pack starts new
+    processes; trials resume from their snapshots.
 
     Args:
-        factory: Makes the runner of each.
-        shape: How many there are.
+        factory: Factory of the runner of each rank.
+        shape: Number of ranks, and their limits.
     """
 
     def __init__(self, factory: RankFactory, shape: Shape) -> None:
-        """Start them, and wait until they have loaded."""
+        """Start the processes and wait until they have loaded."""
         self._factory, self._shape = factory, shape
         self._ranks = Ranks(factory, shape)
         self.identity: Mapping[str, str] = self._ranks.identity
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "ShardedPack":
-        """An empty pack of at least so many slots, as many in each rank."""
-        if not self._ranks.are_there:
+        """Return an empty pack of at least ``slots`` slots, equally many in each rank."""
+        if not self._ranks.are_alive:
             self._ranks = Ranks(self._factory, self._shape)
         return ShardedPack(self._ranks, self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting))
 
@@ -251,14 +250,14 @@ class ShardedRunner:
 
 
 class ShardedPack:
-    """See `trial_runner.requests.Pack`. A trial goes to the rank with most free slots.
+    """Pack over all ranks; a new trial goes to the rank with most free slots. See `trial_runner.requests.Pack`.
 
     Args:
-        opened: What each rank has said of its empty pack.
+        opened: Answers of the ranks, in order, to `open_pack`.
     """
 
     def __init__(self, ranks: Ranks, opened: Sequence[RankAnswer]) -> None:
-        """Keep them."""
+        """Start without trials."""
         self._ranks = ranks
         self._answers = list(opened)
         self._rank_of: dict[int, int] = {}
@@ -275,11 +274,11 @@ class ShardedPack:
 
     def admit(self, request: TrialRequest) -> None:
         """See `Pack`."""
-        self._take_in(request, "admit")
+        self._add_trial(request, "admit")
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         """See `Pack`."""
-        self._take_in(request, "restore", snapshot)
+        self._add_trial(request, "restore", snapshot)
 
     def advance(self, steps: int) -> Sequence[Reading | Failure]:
         """See `Pack`."""
@@ -296,7 +295,7 @@ class ShardedPack:
         snapshot: Snapshot = self._ask(self._rank_of[trial], "snapshot", trial)
         return snapshot
 
-    def _take_in(self, request: TrialRequest, how: str, *more: object) -> None:
+    def _add_trial(self, request: TrialRequest, how: str, *more: object) -> None:
         rank = max(range(len(self._answers)), key=lambda one: (self._answers[one].free_slots, -one))
         self._ask(rank, how, request, *more)
         self._rank_of[request.trial] = rank
