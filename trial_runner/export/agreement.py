@@ -61,11 +61,11 @@ def check_agreement(folder: Path, attached: Path, *, max_tokens: int) -> None:
     shape = shape_of(config_of(own.source))
     layers = shape.encoder_layers + shape.decoder_layers
     bound = 2 * math.sqrt(2 * layers) * (_COARSE if is_coarse else _FINE)
-    error = float((found - wanted).abs().max() / max(float(wanted.abs().max()), _head_norm(attached)))
-    if not error <= bound:
+    difference = float((found - wanted).abs().max() / max(float(wanted.abs().max()), _head_norm(attached)))
+    if not difference <= bound:
         raise ExportError(
-            f"cannot export as {exported.form}: its outputs differ from the trial's by {error:.2g} of their size, and "
-            f"rounding explains {bound:.2g}. Export without it, and report this."
+            f"cannot export as {exported.form}: its outputs differ from the trial's by {difference:.2g} of their size, "
+            f"and rounding explains {bound:.2g}. Export without it, and report this."
         )
 
 

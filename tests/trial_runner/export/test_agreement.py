@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from support.edits import edit
 from support.export_cases import facts_of, trained_of, trial_of
+from support.tiny_backbones import rig_of
+from support.whole_blocks import in_whole_blocks
 
 from search_space.dimensions import Port
 from search_space.edit import Edit
 from search_space.forms import Full, LowRank
 from search_space.gates import FixedScale
+from trial_runner.backbones import BackboneSource
 from trial_runner.errors import ExportError
 from trial_runner.export import TrainedDelta, write_delta, write_facts, write_merged, write_peft
 from trial_runner.export.agreement import check_agreement
@@ -41,7 +45,8 @@ def vars_of(one: TrainedDelta) -> dict[str, object]:
 
 def written(rig: Rig, one: TrainedDelta, folder: Path, form: str) -> tuple[Path, Path]:
     """An export, and the same trial in the project's own format."""
-    facts, places = facts_of(rig.backbone), (folder / form, folder / "attached")
+    held, places = rig.backbone.source, (folder / form, folder / "attached")
+    facts = replace(facts_of(rig.backbone), dtype=held.dtype, quantization=held.quantization)
     for place in places:
         place.mkdir()
     if form == "peft":
@@ -59,6 +64,17 @@ def test_whole_export_agrees_with_the_attached_delta(rig_named, family, has_head
     rig = rig_named(family, "float32")
     one = trained(rig, Q, V, has_head=has_head)
     check_agreement(*written(rig, one, tmp_path, form), max_tokens=24)
+
+
+@pytest.mark.parametrize("form", ["merged", "peft"])
+@pytest.mark.parametrize("has_head", [True, False])
+@pytest.mark.parametrize("held", [{"dtype": "bf16"}, *({"quantization": kind} for kind in ("nf4", "int8", "int4"))])
+def test_export_of_rounded_weights_agrees(tiny_backbone, held, has_head, form, tmp_path):
+    source = BackboneSource(name=str(in_whole_blocks(tiny_backbone("qwen3"), tmp_path / "backbone")), **held)
+    rig = rig_of(source, precision="float32")
+    places = written(rig, trained(rig, Q, V, has_head=has_head), tmp_path, form)
+    rig.attachment.detach()
+    check_agreement(*places, max_tokens=24)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
