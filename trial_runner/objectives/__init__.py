@@ -1,4 +1,4 @@
-"""What trials learn: their heads, losses and measurements, for all slots of a pass at once."""
+"""Training objectives: task heads, losses and measurements, for all slots of a pass at once."""
 
 from search_space.registry import Registry
 from trial_runner.objectives.classification import CLASSIFICATION, ClassificationHead, ClassificationObjective

@@ -25,7 +25,7 @@ _LABELS, _MASK = "labels", "attention_mask"
 
 
 class ClassificationHead(nn.Module):
-    """The task head: mean of the real tokens' outputs, then one linear layer. Trained, and counted apart."""
+    """Task head: the mean of the real tokens' outputs, then one linear layer. It is trained, and counted apart."""
 
     def __init__(self, width: int, labels: int, *, seed: int, dtype: torch.dtype) -> None:
         """Draw the weight from N(0, 0.02^2); the bias starts at zero."""
@@ -36,7 +36,12 @@ class ClassificationHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(labels, dtype=dtype))
 
     def forward(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """``(B, T, D)`` and ``(B, T)``, None where all tokens are real, to logits ``(B, labels)``."""
+        """Return logits ``(B, labels)``.
+
+        Args:
+            hidden: Outputs of the backbone, ``(B, T, D)``.
+            attention_mask: Mask of the real tokens, ``(B, T)``; None where all tokens are real.
+        """
         wide = hidden.to(self.weight.dtype)
         real = wide.new_ones(wide.shape[:2]) if attention_mask is None else attention_mask.to(wide.dtype)
         mask = real.unsqueeze(-1)  # (B, T, 1)
@@ -45,14 +50,14 @@ class ClassificationHead(nn.Module):
 
 
 class ClassificationObjective(Objective):
-    """See `trial_runner.objectives.objective.Objective`."""
+    """Objective of a classification; see `trial_runner.objectives.objective.Objective`."""
 
     def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
-        """Keep them."""
+        """Store the task and the frozen backbone."""
         self.metric, self.labels = task.metric, task.labels
         self._task = task
         self._frozen = frozen
-        # few different widths, which is what compiled graphs and caches of a GPU want
+        # few different widths: compiled graphs and GPU caches are then reused
         self._multiple_of = _GPU_TOKENS if frozen.device.is_gpu else 1
 
     def check(self, deltas: DeltaSet) -> None:
@@ -86,17 +91,17 @@ class ClassificationObjective(Objective):
         return each.mean(dim=1) if batch.totals is None else each.sum(dim=1) / batch.totals
 
     def each_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss ``(N,)`` of logits ``(N, labels)``."""
+        """Return the loss ``(N,)`` of each row of logits ``(N, labels)``."""
         return torch.nn.functional.cross_entropy(logits, labels, reduction="none")
 
     def answers(self, logits: Tensor) -> Tensor:
-        """What logits ``(..., N, labels)`` predict, ``(..., N)``."""
+        """Return the predictions ``(..., N)`` of logits ``(..., N, labels)``."""
         return logits.argmax(dim=-1)
 
     def measured(
         self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
     ) -> ObjectiveMeasurement:
-        """What is said of the answers for a split and of their losses, both ``(examples,)``."""
+        """Compute the measurement of a split from predictions and losses, both ``(examples,)``."""
         names, classes = TASK_KINDS["classification"].metrics, len(self.labels)
         metrics = compute(names, predicted, split.labels, classes=classes, groups=split.groups)
         metrics |= {"validation_loss": mean_loss, **same_prediction(predicted.tolist())}
@@ -104,11 +109,11 @@ class ClassificationObjective(Objective):
         return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses, correct))
 
     def logits(self, together: Pass, batch: Batch, *, is_shared: bool = False) -> Tensor:
-        """``(K, B, labels)``.
+        """Compute logits ``(K, B, labels)``.
 
         Args:
-            batch: ``K B`` examples, slot by slot; or B that all slots get.
-            is_shared: Whether it is the latter.
+            batch: ``K B`` examples, slot by slot; or B examples for all slots.
+            is_shared: Whether all slots get the same examples.
         """
         return self._predicted(together, self._frozen.inputs(batch, copies=together.slots if is_shared else 1))
 
@@ -128,8 +133,8 @@ class ClassificationObjective(Objective):
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
         """See `Objective`."""
-        some = self._task.splits[split].some(most)
-        return self.evaluate(some, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
+        examples = self._task.splits[split].some(most)
+        return self.evaluate(examples, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
         """See `Objective`."""
@@ -144,11 +149,11 @@ class ClassificationObjective(Objective):
 
     @torch.no_grad()
     def evaluate(self, split: Split, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[ObjectiveMeasurement]:
-        """Every metric of each slot on some examples, the mean loss as ``validation_loss``, and the loss of each.
+        """Compute every metric of each slot, the mean loss as ``validation_loss``, and the loss of each example.
 
         Args:
-            predict: Logits ``(K, B, labels)`` of a batch.
-            slots: K.
+            predict: Function that returns the logits ``(K, B, labels)`` of a batch.
+            slots: Number K of slots.
         """
         predictions = np.empty((slots, len(split)), dtype=split.labels.dtype)
         totals, losses = np.zeros(slots), np.empty((slots, len(split)))

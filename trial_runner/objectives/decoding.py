@@ -1,6 +1,6 @@
-"""Texts that a language model writes with the deltas that are on: greedily, or the best of a beam search.
+"""Text generation by a language model with the current deltas, greedy or by beam search.
 
-Shapes: `K` slots, `M` sources that all of them get.
+Shapes: `K` slots, `M` sources for each slot.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 def generation_config(
     written: PreparedTextTask | Encoder, *, pad_token_id: int, start_token_id: int | None
 ) -> GenerationConfig:
-    """How transformers generates what a task says, whatever the backbone's own files say.
+    """Return the generation config of a task for transformers; the backbone's own generation config is ignored.
 
-    A beam search ends when it has as many whole texts as beams, as in fairseq. Padding is never written.
+    A beam search ends when it has as many finished texts as beams, as in fairseq. Padding is never generated.
 
     Args:
-        written: How texts are written.
-        pad_token_id: Fills short rows.
-        start_token_id: What a decoder that attends to an encoder begins with; None for other models.
+        written: Task or encoder with the decoding options.
+        pad_token_id: Token that fills short rows.
+        start_token_id: First token of a decoder that attends to an encoder; None for other models.
     """
     decoding = written.decoding
     options: dict[str, Any] = {
@@ -60,48 +60,48 @@ def generation_config(
     return GenerationConfig(**options)
 
 
-_REHEARSED = 3
-"""Tokens: two when texts begin, one when they end."""
+_REHEARSED_TOKENS = 3
+"""Number of tokens generated in a rehearsal: two at the start of texts, one at their end."""
 
 
-class _Rehearsed(Exception):  # noqa: N818 - nothing went wrong
-    """Ends a rehearsal of a text, which never learns that it is over: no token of it has a value."""
+class _RehearsalEnd(Exception):  # noqa: N818 - not an error
+    """Signal that ends a rehearsal, whose tokens have no values and thus never complete a text."""
 
 
-class _Enough(StoppingCriteria):  # type: ignore[misc]
-    """Ends what writes a second token; a beam search ends by itself after the first."""
+class _StopAtSecondToken(StoppingCriteria):  # type: ignore[misc]
+    """Criterion that ends a generation at its second token; a beam search ends by itself after the first."""
 
     def __init__(self) -> None:
         self._calls = 0
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Not over, or enough."""
+        """Return False for each row; raise at the second call."""
         self._calls += 1
         if self._calls > 1:
-            raise _Rehearsed
+            raise _RehearsalEnd
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
-def _grow(layer: Any, tokens: int) -> None:
-    """Let a layer's cache know so many tokens."""
+def _extend_cache(layer: Any, tokens: int) -> None:
+    """Extend a layer's cache to ``tokens`` tokens, with values left uninitialized."""
     missing = tokens - layer.get_seq_length()
     shapes = [(*one.shape[:-2], missing, one.shape[-1]) for one in (layer.keys, layer.values)]
     layer.update(*(one.new_empty(shape) for one, shape in zip((layer.keys, layer.values), shapes, strict=True)))
 
 
 class Writer:
-    """Writes the answers of a task.
+    """Generator of the answers of a task.
 
     Args:
-        backbone: What writes, loaded with its head.
-        written: How it writes.
+        backbone: Backbone with its language-model head.
+        written: Task or encoder with the decoding options.
 
     Attributes:
-        start_token_id: What the decoder of an encoder-decoder begins with: as the task says, else as the model does.
+        start_token_id: First token of the decoder of an encoder-decoder: that of the task, else that of the model.
     """
 
     def __init__(self, backbone: Backbone, written: PreparedTextTask | Encoder) -> None:
-        """Let the model forget how it would generate by itself."""
+        """Replace the model's own generation config by that of the task."""
         self._model: Any = backbone.whole
         self._backbone = backbone
         self._eos_token_id = written.eos_token_id
@@ -113,23 +113,23 @@ class Writer:
         self._config = generation_config(
             written, pad_token_id=pad, start_token_id=None if is_decoder else self.start_token_id
         )
-        # transformers fills what a configuration leaves open from the model's own
+        # transformers fills missing options from the generation config of the model
         self._model.generation_config = self._config
 
     @cached_property
     def _tokenizer(self) -> "PreTrainedTokenizerFast":
-        """Read once a text is written."""
+        """Tokenizer of the backbone, loaded at the first text."""
         return self._backbone.load_tokenizer()
 
     @torch.no_grad()
     def write(self, ids: NDArray[Any], mask: NDArray[Any], *, copies: int, device: torch.device) -> list[list[str]]:
-        """A text for each source, K times M.
+        """Generate a text for each source; returns K lists of M texts.
 
         Args:
-            ids: M sources, padded, ``(M, T)``.
-            mask: Where their tokens are, ``(M, T)``.
-            copies: K; the rows of the batch are the sources, and again, and so on.
-            device: Where the model is.
+            ids: Padded tokens of M sources, ``(M, T)``.
+            mask: Mask of the real tokens, ``(M, T)``.
+            copies: Number K of times that the sources are repeated as rows of the batch, one copy after another.
+            device: Device of the model.
         """
         inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask).long()}
         inputs = {name: tensor.to(device).repeat(copies, 1) for name, tensor in inputs.items()}
@@ -142,14 +142,14 @@ class Writer:
 
     @torch.no_grad()
     def rehearse(self, rows: int, tokens: int, device: torch.device) -> None:
-        """Write the first tokens and the last ones of texts, computed with tensors without memory.
+        """Generate the first and the last tokens of texts, computed on tensors without memory.
 
-        Keys and values of all that lies between are there as if they had been computed.
+        The cached keys and values of all tokens between them are added without being computed.
 
         Args:
-            rows: K times M; a beam search has as many of each as beams.
-            tokens: Of each source.
-            device: Where the model is.
+            rows: K times M; a beam search computes that many rows for each beam.
+            tokens: Number of tokens of each source.
+            device: Device of the model.
         """
         cache = self._cache()
         read = {
@@ -157,16 +157,16 @@ class Writer:
             for name in ("input_ids", "attention_mask")
         }
         self._begin(read, cache)
-        written = self._config.max_new_tokens - _REHEARSED
+        written = self._config.max_new_tokens - _REHEARSED_TOKENS
         if written <= 0:
             return
         own = cache if self._continues else cache.self_attention_cache
-        known = own.get_seq_length() + written
+        cached = own.get_seq_length() + written
         for layer in own.layers:
-            _grow(layer, known)
+            _extend_cache(layer, cached)
         if self._continues:
-            all_of_it = torch.ones((rows, known + 1), dtype=torch.long, device=device)
-            self._begin({"input_ids": all_of_it, "attention_mask": all_of_it.clone()}, cache)
+            decoder_ids = torch.ones((rows, cached + 1), dtype=torch.long, device=device)
+            self._begin({"input_ids": decoder_ids, "attention_mask": decoder_ids.clone()}, cache)
             return
         from transformers.modeling_outputs import BaseModelOutput
 
@@ -182,24 +182,24 @@ class Writer:
         )
 
     def _begin(self, inputs: dict[str, Any], cache: Any) -> None:
-        """Write one token, or two, of each text."""
-        with quiet_transformers(), suppress(_Rehearsed):
+        """Generate one or two tokens of each text."""
+        with quiet_transformers(), suppress(_RehearsalEnd):
             self._model.generate(
                 **inputs,
                 generation_config=self._config,
                 past_key_values=cache,
-                stopping_criteria=StoppingCriteriaList([_Enough()]),
+                stopping_criteria=StoppingCriteriaList([_StopAtSecondToken()]),
             )
 
     def _cache(self) -> Any:
-        """Of no tokens yet."""
+        """Return an empty cache."""
         config = self._model.config.get_text_config(decoder=True)
         if self._continues:
             return DynamicCache(config=config)
         return EncoderDecoderCache(DynamicCache(config=config), DynamicCache(config=config))
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Tokens up to the end of the text, without special ones."""
+        """Decode tokens up to the end of the text, without special tokens."""
         ids = list(tokens)
         ids = ids[: ids.index(self._eos_token_id)] if self._eos_token_id in ids else ids
         text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)

@@ -1,4 +1,4 @@
-"""Writing texts: the backbone's own language-model head, trained on the targets' tokens, measured on what it writes."""
+"""Text generation as an objective: token losses of the targets in training, metrics of generated texts in the end."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -34,21 +34,21 @@ from trial_runner.tasks import (
 from trial_runner.tasks.token_rows import by_length
 
 _LOGITS_BYTES = 2**28
-"""Of logits at a time, as their losses are computed of them: in 32 bits at least."""
+"""Maximum size of the logits computed at once, in bytes; logits have at least 32 bits."""
 
 
 class OutputHead:
-    """The output layer of a language model: frozen, unless it is the input embedding too and that one is changed.
+    """Output layer of a language model; frozen, unless it is tied to input embeddings that a delta changes.
 
     Args:
-        backbone: Whose head it is.
+        backbone: Backbone with its language-model head.
 
     Attributes:
         layer: The layer.
     """
 
     def __init__(self, backbone: Backbone) -> None:
-        """Find the layer, and where its weight is in the base model."""
+        """Find the layer, and its weight in the base model."""
         model, base = backbone.whole, backbone.model
         layer = model.get_output_embeddings()  # type: ignore[operator]
         if not isinstance(layer, nn.Linear):
@@ -63,15 +63,15 @@ class OutputHead:
         self._softcap: float | None = getattr(config, "final_logit_softcapping", None)  # of Gemma 2
 
     def tied(self) -> AbstractContextManager[None]:
-        """Let the head have the weight that its input embedding has at the moment, within the block."""
+        """Return a context in which the head has the current weight of its tied input embedding."""
         return tied(self._ties)
 
     def losses(self, hidden: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-        """Cross-entropy of tokens, ``(N,)``; see `token_losses`.
+        """Compute the cross-entropy of tokens, ``(N,)``; see `token_losses`.
 
         Args:
-            hidden: Outputs of the base model at their places, ``(N, D)``.
-            labels: The tokens, ``(N,)``.
+            hidden: Outputs of the base model at the positions of the labels, ``(N, D)``.
+            labels: Target tokens, ``(N,)``.
             label_smoothing: Share of the probability that is spread over the vocabulary.
         """
         bias = getattr(self._model, "final_logits_bias", None)
@@ -94,10 +94,11 @@ def token_losses(
     label_smoothing: float = 0.0,
     softcap: float | None = None,
 ) -> Tensor:
-    """Cross-entropy of tokens, ``(N,)``, in at least float32; gradients recompute logits where they are many.
+    """Compute the cross-entropy of tokens, ``(N,)``, in at least float32; gradients recompute large logits.
 
-    With smoothing e it is ``(1 - e)`` times the negative log-probability of the token, and e times its mean over the
-    whole vocabulary, as in the Trainer of transformers; newer versions of fairseq leave the token out of that mean.
+    With smoothing e the loss is ``(1 - e)`` times the negative log-probability of the token, plus e times its mean over
+    the vocabulary. The Trainer of transformers does the same; newer versions of fairseq exclude the token from that
+    mean.
 
     Args:
         hidden: ``(N, D)``.
@@ -105,10 +106,10 @@ def token_losses(
         bias: ``(V,)``, or None.
         labels: ``(N,)``.
         label_smoothing: e, in [0, 1).
-        softcap: c of ``c tanh(logits / c)``, which the logits become; None leaves them.
+        softcap: c of the capped logits ``c tanh(logits / c)``; None for no cap.
     """
 
-    def some(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
+    def chunk_losses(hidden: Tensor, weight: Tensor, labels: Tensor) -> Tensor:
         logits = nn.functional.linear(hidden, weight)  # (N, V)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         logits = logits if bias is None else logits + bias
@@ -118,10 +119,11 @@ def token_losses(
     widest = torch.promote_types(weight.dtype, torch.float32).itemsize
     size = max(1, _LOGITS_BYTES // (widest * weight.shape[0]))
     if len(labels) <= size:
-        return some(hidden, weight, labels)
+        return chunk_losses(hidden, weight, labels)
     parts = zip(torch.split(hidden, size), torch.split(labels, size), strict=True)
     losses = [
-        checkpoint(some, rows, weight, tokens, use_reentrant=False, preserve_rng_state=False) for rows, tokens in parts
+        checkpoint(chunk_losses, rows, weight, tokens, use_reentrant=False, preserve_rng_state=False)
+        for rows, tokens in parts
     ]
     return torch.cat(losses)
 
@@ -131,24 +133,24 @@ _PLACES, _TOKENS = "places", "tokens"
 
 
 class LanguageModelObjective(Objective):
-    """See `trial_runner.objectives.objective.Objective`.
+    """Objective of a text-generation task; see `trial_runner.objectives.objective.Objective`.
 
-    The loss of a slot is the mean over the tokens of its targets. Nothing is trained beside the deltas.
+    The loss of a slot is the mean over the tokens of its targets. The deltas alone are trained.
 
-    Before a trial's last step the score is the loss, negated, unless the task wants its metric at once: every trial
-    is measured alike at a step, so that those that are compared at a rung are compared by the same thing.
+    Before a trial's last step the score is the negated loss, unless the metric is computed from losses. All trials are
+    measured alike at a step, so that scores at a rung are comparable.
 
     Args:
-        frozen: The backbone, loaded with its head.
+        frozen: Backbone with its language-model head.
 
     Raises:
-        RequestError: If it was loaded without.
+        RequestError: If the backbone was loaded without its head.
     """
 
     def __init__(self, task: PreparedTextTask, frozen: FrozenModel) -> None:
-        """Keep them."""
+        """Store the task and the frozen backbone."""
         if frozen.language_model is None:
-            raise RequestError(f"a {task.task_kind} task needs a language model; got a backbone without its head.")
+            raise RequestError(f"the backbone of a {task.task_kind} task must have its language-model head; got none.")
         self._task = task
         self._frozen = frozen
         self._head = OutputHead(frozen)
@@ -163,13 +165,13 @@ class LanguageModelObjective(Objective):
         """See `Objective`."""
         if next(deltas.parameters(), None) is None:
             raise AttachError(
-                f"trials of {self._task.task_kind} must have deltas, because there is no task head to train; got none."
+                f"trials of a {self._task.task_kind} task must have deltas, as no task head is trained; got none."
             )
         refuse_robust_prefix(deltas, self._task.task_kind)
-        self._frozen.check_prompt(deltas, self._longest())
+        self._frozen.check_prompt(deltas, self._max_row_tokens())
 
-    def _longest(self) -> int:
-        """Tokens of the longest row that is learned or written."""
+    def _max_row_tokens(self) -> int:
+        """Return the number of tokens of the longest row in training or generation."""
         splits = self._task.splits.values()
         learned = max(int(split.lengths.max(initial=0)) for split in splits)
         read = max(int(split.sources.lengths.max(initial=0)) for split in splits)
@@ -188,7 +190,7 @@ class LanguageModelObjective(Objective):
         return -metrics[PROXY_LOSS] if PROXY_LOSS in metrics else score_of(self.metric, metrics[self.metric])
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
-        """See `Objective`; only places with labels are computed to the end."""
+        """See `Objective`; logits are computed at positions with labels alone."""
         texts = self._batch(self._task.splits[split], indices)
         units = (texts.labels != IGNORED).sum(axis=1)
         return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self._fewest_places > 0, units=units)
@@ -203,10 +205,10 @@ class LanguageModelObjective(Objective):
     def _token_losses(
         self, together: Pass, tensors: Mapping[str, Tensor], *, label_smoothing: float = 0.0
     ) -> tuple[Tensor, Tensor]:
-        """The loss of each token, and 1 where there is one to be learned, else 0; both ``(K, B, U)``.
+        """Compute the loss of each token, and 1 at tokens with a label, else 0; both ``(K, B, U)``.
 
         Args:
-            tensors: Of ``K B`` examples, slot by slot.
+            tensors: Tensors of ``K B`` examples, slot by slot.
         """
         inputs = {name: tensor for name, tensor in tensors.items() if name not in (_PLACES, _TOKENS)}
         places = tensors[_PLACES]
@@ -221,11 +223,11 @@ class LanguageModelObjective(Objective):
         return losses, losses.new_zeros(everywhere).index_add(0, places, counted).view(size)
 
     def _tensors(self, batch: TextBatch, *, copies: int = 1) -> dict[str, Tensor]:
-        """What the base model is called with and where which tokens should come out, every row ``copies`` times."""
+        """Return the inputs of the base model and the positions and values of the labels, each row ``copies`` times."""
         device = self._frozen.device.device
         labels = np.tile(batch.labels, (copies, 1)).ravel()  # (K B U,)
         known = np.flatnonzero(labels != IGNORED)
-        tokens = np.full(self._place_count(len(known)), IGNORED, dtype=labels.dtype)
+        tokens = np.full(self._padded_count(len(known)), IGNORED, dtype=labels.dtype)
         tokens[: len(known)] = labels[known]
         named: dict[str, NDArray[Any]] = {"input_ids": batch.input_ids}
         if self._frozen.needs_mask(batch.attention_mask):
@@ -236,27 +238,27 @@ class LanguageModelObjective(Objective):
         inputs = {name: on_device(part, device).repeat(copies, 1) for name, part in named.items()}
         return inputs | {name: on_device(each, device) for name, each in wanted.items()}
 
-    def _place_count(self, known: int) -> int:
-        """How many places are computed for so many that have labels: the others count nothing.
+    def _padded_count(self, n_labels: int) -> int:
+        """Return the number of positions computed for ``n_labels`` labels; padding has no loss.
 
-        On a GPU there are few such numbers, so that most steps are of shapes that came before; at most an eighth is
-        wasted, or a few hundred.
+        On a GPU the number is rounded up to one of few values, so that most steps repeat earlier shapes. The padding
+        is at most an eighth, or a few hundred positions.
         """
         if not self._fewest_places:
-            return known
-        step = max(self._fewest_places, (1 << known.bit_length()) // 16)
-        return -(-known // step) * step
+            return n_labels
+        step = max(self._fewest_places, (1 << n_labels.bit_length()) // 16)
+        return -(-n_labels // step) * step
 
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
         """See `Objective`."""
         task, some = self._task, self._task.splits[split].some(most)
-        losses, examples = self._validated(together, some)
+        losses, examples = self._validation_losses(together, some)
         measured = [{**compute_loss(task.metrics, loss), "validation_loss": loss} for loss in losses]
         if not is_final and self.metric not in measured[0]:
             measured = [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
-        elif is_final and self._is_written:
+        elif is_final and self._needs_texts:
             for each, texts in zip(measured, self._written(together, some), strict=True):
                 each |= compute_text(
                     task.metrics, texts, some.references, groups=some.groups, answer_after=task.answer_after
@@ -265,40 +267,40 @@ class LanguageModelObjective(Objective):
         return [ObjectiveMeasurement(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
     def rehearse(self, together: Pass, split: str) -> None:
-        """See `Objective`: the longest sources, whose answers are as long as they may be."""
-        if not self._is_written:
+        """See `Objective`; sources have the longest length, and answers the largest allowed."""
+        if not self._needs_texts:
             return
-        rows = min(len(self._task.splits[split]), self._written_together(together.slots))
+        rows = min(len(self._task.splits[split]), self._generation_batch_size(together.slots))
         with together.applied(), self._head.tied():
             self._writer.rehearse(rows * together.slots, self._longest_source(), self._frozen.device.device)
 
     def written_tokens(self, slots: int) -> int:
         """See `Objective`."""
-        if not self._is_written:
+        if not self._needs_texts:
             return 0
-        rows = min(max(map(len, self._task.splits.values())), self._written_together(slots))
+        rows = min(max(map(len, self._task.splits.values())), self._generation_batch_size(slots))
         return rows * slots * self._task.decoding.beams * (self._longest_source() + self._task.max_new_tokens)
 
     @property
-    def _is_written(self) -> bool:
-        """Whether a measurement after the last step needs texts."""
+    def _needs_texts(self) -> bool:
+        """Whether a final measurement generates texts."""
         return any(name not in compute_loss(self._task.metrics, 0.0) for name in self._task.metrics)
 
     def _longest_source(self) -> int:
         longest = max(int(split.sources.lengths.max(initial=1)) for split in self._task.splits.values())
         return -(-longest // self._multiple_of) * self._multiple_of
 
-    def _written_together(self, slots: int) -> int:
-        """Examples of each slot; texts are written a token at a time, so that is what a cache must hold of each."""
+    def _generation_batch_size(self, slots: int) -> int:
+        """Return the number of examples of each slot generated together, limited by the cache of one token per step."""
         return self._frozen.evaluated_together(slots * self._task.decoding.beams, tokens=1)
 
     def predictions(self, together: Pass, split: str) -> list[list[str]]:
-        """What each slot writes for the examples of a split, in their order."""
+        """Generate the answers of each slot for the examples of a split, in their order."""
         return self._written(together, self._task.splits[split])
 
     def _written(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
         texts = [[""] * len(examples) for _ in range(together.slots)]
-        for rows in by_length(examples.sources.lengths, self._written_together(together.slots)):
+        for rows in by_length(examples.sources.lengths, self._generation_batch_size(together.slots)):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
             with together.applied(), self._head.tied():
                 written = self._writer.write(*prompts, copies=together.slots, device=self._frozen.device.device)
@@ -308,8 +310,8 @@ class LanguageModelObjective(Objective):
         return texts
 
     @torch.no_grad()
-    def _validated(self, together: Pass, examples: WrittenSplit) -> tuple[list[float], list[ExampleLosses]]:
-        """Mean loss of a token of the targets of each slot, and what each example adds to it."""
+    def _validation_losses(self, together: Pass, examples: WrittenSplit) -> tuple[list[float], list[ExampleLosses]]:
+        """Compute the mean loss of a target token of each slot, and the share of each example in it."""
         totals, tokens = np.zeros(together.slots), np.zeros(together.slots)
         of_examples = np.empty((together.slots, len(examples)))
         size = self._frozen.evaluated_together(together.slots, int(examples.lengths.max(initial=1)))
@@ -319,7 +321,7 @@ class LanguageModelObjective(Objective):
             totals += losses.flatten(1).sum(dim=1).double().cpu().numpy()
             tokens += counted.flatten(1).sum(dim=1).cpu().numpy()
             of_examples[:, rows] = losses.sum(dim=2).cpu().numpy()
-        # an example counts as often as its tokens, and the mean over examples is that over tokens
+        # weights examples by their tokens, so that the mean over examples equals that over tokens
         shares = of_examples * (len(examples) / tokens[:, None])
         return [float(total) for total in totals / tokens], [ExampleLosses.of(own) for own in shares]
 

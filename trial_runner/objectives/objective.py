@@ -1,4 +1,4 @@
-"""The protocol of what is learned."""
+"""Protocol of training objectives."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ class TrainingBatch:
     """Examples of all slots of a pass.
 
     Attributes:
-        tensors: On the device, by name.
-        has_fixed_shapes: Whether batches come in few shapes, and computing one needs nothing but the tensors.
-        units: How many losses of each example the mean of a slot is over, ``(K B,)``; None where it is no such mean, so
-            that a step cannot be computed in parts.
-        totals: How many there are in all parts of a step, ``(K,)``, which losses are then sums over these examples
-            divided by; None where the step is one part.
+        tensors: Tensors on the device, by name.
+        has_fixed_shapes: Whether batches come in few shapes and the loss depends on the tensors alone.
+        units: Number of losses of each example in the mean of its slot, ``(K B,)``. None where the loss is no such
+            mean, so that a step cannot be split into parts.
+        totals: Number of losses in all parts of a step, ``(K,)``; the losses of a part are sums divided by it. None
+            where the step is one part.
     """
 
     tensors: Mapping[str, Tensor]
@@ -35,11 +35,11 @@ class TrainingBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveMeasurement:
-    """What a pass over a split found of a slot.
+    """Result of one slot on a split.
 
     Attributes:
-        metrics: By name, the mean loss as ``validation_loss``.
-        examples: The same example by example.
+        metrics: Values by name, the mean loss as ``validation_loss``.
+        examples: Loss of each example.
     """
 
     metrics: Mapping[str, float]
@@ -47,12 +47,12 @@ class ObjectiveMeasurement:
 
 
 class Objective(ABC):
-    """What the trials of a study learn, and how that is measured. Shapes: `K` slots, `B` examples of a slot.
+    """Training objective of the trials of a study, and its measurement. Shapes: `K` slots, `B` examples of a slot.
 
     Attributes:
-        metric: Name of what a trial is scored by in the end, among what `measure` returns.
+        metric: Name of the metric that gives the final score, among those of `measure`.
         labels: Names of the classes; empty where there are none.
-        frozen_modules: Frozen modules beside the backbone that losses are computed with.
+        frozen_modules: Frozen modules outside the backbone that losses are computed with.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class Objective(ABC):
 
     @abstractmethod
     def check(self, deltas: DeltaSet) -> None:
-        """Refuse deltas that cannot learn this.
+        """Check that deltas can be trained on this objective.
 
         Raises:
             AttachError: If they cannot.
@@ -69,77 +69,77 @@ class Objective(ABC):
 
     @abstractmethod
     def head(self, *, seed: int) -> nn.Module:
-        """A new task head, trained and counted apart; without parameters where the backbone's own is used."""
+        """Return a new task head, counted apart; without parameters where the backbone's own head is used."""
 
     @abstractmethod
     def lengths(self, split: str) -> NDArray[Any]:
-        """Tokens of each example of a split, ``(examples,)``."""
+        """Return the number of tokens of each example of a split, ``(examples,)``."""
 
     @abstractmethod
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
-        """Examples to learn from.
+        """Return training examples as a batch.
 
         Args:
-            split: Where they are.
+            split: Name of the split.
             indices: Examples of each slot, slot by slot, ``(K B,)``.
         """
 
     @abstractmethod
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
-        """Mean training loss of each slot on a batch of its examples, ``(K,)``, or these examples' part of it."""
+        """Compute the mean training loss of each slot, ``(K,)``, or the part of it from these examples."""
 
     @abstractmethod
     def score(self, metrics: Mapping[str, float]) -> float:
-        """The score of what `measure` returned of a slot; higher is better."""
+        """Return the score of a slot from its metrics of `measure`; higher is better."""
 
     @abstractmethod
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
-        """What each slot does on a split.
+        """Measure each slot on a split.
 
         Args:
-            split: Where they are measured.
-            is_final: Whether this is the measurement after the last step, which has every metric; an earlier one may
-                have a cheap stand-in for the metric, the same for all trials.
-            most: Of so many examples at most, the same each time; None for all of them.
+            split: Name of the split.
+            is_final: Whether this is the measurement after the last step, which has every metric. An earlier one may
+                have a cheap proxy of the metric, the same for all trials.
+            most: Maximum number of examples, the same ones each time; None for all.
         """
 
-    def rehearse(self, together: Pass, split: str) -> None:  # noqa: B027 - most compute nothing else
-        """What a measurement after the last step computes beside losses, of tensors that have no memory, at its widest.
+    def rehearse(self, together: Pass, split: str) -> None:  # noqa: B027 - most objectives compute losses alone
+        """Run the largest pass of a final measurement, apart from its losses, on tensors without memory.
 
         Args:
-            split: Where slots are measured.
+            split: Name of the measured split.
         """
 
     def written_tokens(self, slots: int) -> int:
-        """Of what is read and written in one pass of a measurement, all rows together; 0 where nothing is written.
+        """Return the number of tokens read and generated in one measuring pass, over all rows; 0 without generation.
 
         Args:
-            slots: K.
+            slots: Number K of slots.
         """
         return 0
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
-        """The same of one slot, whose robust prefixes are tuned for every batch.
+        """Measure one slot whose robust prefixes are tuned for every batch.
 
         Args:
-            split: Where it is measured.
-            seed: Of the order in which training examples are looked at.
+            split: Name of the split.
+            seed: Seed of the order of the training examples.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFactory:
-    """How a worker gets the objective of a prepared task.
+    """Factory of the objective of a prepared task.
 
     Attributes:
-        load: Loads the backbone that it learns on, with its own head or without.
-        make: Of a prepared task, and the backbone with its hooks.
+        load: Function that loads the backbone, with or without its own head.
+        make: Function of a prepared task and the frozen backbone that returns the objective.
 
     Raises:
-        RequestError: By ``make``, if what was loaded is not what the task needs.
+        RequestError: If ``make`` gets a backbone that does not fit the task.
     """
 
     load: Callable[..., Backbone]

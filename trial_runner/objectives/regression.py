@@ -1,4 +1,4 @@
-"""Regression: one output of a linear head on the mean of the outputs, by its squared error."""
+"""Regression: one output of a linear head on the mean of the outputs, trained on squared errors."""
 
 from typing import Any
 
@@ -15,18 +15,19 @@ from trial_runner.objectives.robust import refuse_robust_prefix
 from trial_runner.tasks import TASK_KINDS, Split, compute, same_prediction
 from trial_runner.tasks.regression.kind import PreparedRegression
 
-_SAME = 3
-"""Predictions that agree to so many decimals of a standard deviation of the task are one."""
+_ROUNDING_DECIMALS = 3
+"""Number of decimals, in standard deviations of the task, to which predictions are rounded before they are compared."""
 
 
 class RegressionObjective(ClassificationObjective):
-    """See `trial_runner.objectives.objective.Objective`.
+    """Objective of a regression; see `trial_runner.objectives.objective.Objective`.
 
-    The head begins at the mean of train, so that trials begin with the loss of a guess whatever the numbers' scale.
+    The head's bias starts at the mean of the training labels. The first loss is then that of a constant guess, at any
+    scale of the labels.
     """
 
     def __init__(self, task: PreparedRegression, frozen: FrozenModel) -> None:
-        """Keep them."""
+        """Store the task and the frozen backbone."""
         super().__init__(task, frozen)
         self._mean, self._deviation = task.mean, task.guessing_loss**0.5
 
@@ -42,11 +43,11 @@ class RegressionObjective(ClassificationObjective):
         return head
 
     def each_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Squared errors ``(N,)`` of outputs ``(N, 1)``."""
+        """Return the squared errors ``(N,)`` of outputs ``(N, 1)``."""
         return (outputs.squeeze(-1) - labels.to(outputs.dtype)) ** 2
 
     def answers(self, outputs: Tensor) -> Tensor:
-        """The numbers ``(..., N)`` of outputs ``(..., N, 1)``."""
+        """Return the predicted numbers ``(..., N)`` of outputs ``(..., N, 1)``."""
         return outputs.squeeze(-1)
 
     def measured(
@@ -55,7 +56,7 @@ class RegressionObjective(ClassificationObjective):
         """See `ClassificationObjective.measured`."""
         names = TASK_KINDS["regression"].metrics
         metrics = compute(names, predicted, split.labels, classes=None, groups=split.groups)
-        rounded = ((predicted - self._mean) / self._deviation).round(_SAME).tolist()
+        rounded = ((predicted - self._mean) / self._deviation).round(_ROUNDING_DECIMALS).tolist()
         metrics |= {"validation_loss": mean_loss, **same_prediction(rounded)}
         return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses))
 

@@ -1,12 +1,12 @@
-"""Robust prefixes: a second table, added to the trained one and tuned anew for every batch that is predicted.
+"""Robust prefixes: a second table, added to the trained one and tuned anew for every predicted batch.
 
 Yang & Liu 2022, On Robust Prefix-Tuning for Text Classification, ICLR: the activations of correctly predicted training
-examples, layer by layer, lie near a low-dimensional manifold; a disturbed input leaves it. With everything else fixed,
-a table that starts at zero is tuned so that the activations of the batch come back, and the batch is predicted with
-it. No label is used, and nothing of the trial changes.
+examples lie, in each layer, near a low-dimensional manifold; those of a perturbed input do not. A table that starts at
+zero is tuned to move the activations of the batch back to the manifold, with everything else fixed. The batch is then
+predicted with it. No label is used, and the trial is unchanged.
 
-An activation is what a block puts out at the position that the paper predicts from, the last real token, in decoders;
-elsewhere the mean over the real tokens, from which the task head predicts. Shapes: `C` components of a manifold.
+An activation is the output of a block. In decoders it is that of the last real token, as in the paper. In other models
+it is the mean over the real tokens, the input of the task head. Shapes: `C` components of a manifold.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +31,13 @@ _ROWS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Manifold:
-    """The affine subspace near which activations lie.
+    """Affine subspace near the activations of correct predictions.
 
-    Distances are measured from the mean of the training examples; the released code takes the mean of the batch, which
-    hides what all of its examples have in common, and zero for a batch of one.
+    Distances are measured from the mean of the training examples. The released code subtracts the mean of the batch,
+    which removes any shift common to the batch and gives zero for a batch of one.
 
     Attributes:
-        mean: Of the activations, ``(D,)``.
+        mean: Mean of the activations, ``(D,)``.
         basis: Orthonormal columns Q, ``(D, C)``.
     """
 
@@ -46,11 +46,13 @@ class Manifold:
 
     @classmethod
     def through(cls, activations: Tensor, *, share: float) -> "Manifold":
-        """The principal components of activations ``(B, D)``: as few as have more than a share of the singular values.
+        """Fit the principal components of activations ``(B, D)``.
+
+        The components are the fewest whose singular values sum to more than ``share`` of the total.
 
         Args:
-            activations: At least one.
-            share: In (0, 1).
+            activations: One activation or more.
+            share: Share of the sum of the singular values, in (0, 1).
         """
         wide = activations.double()
         mean = wide.mean(dim=0)
@@ -61,31 +63,31 @@ class Manifold:
         return cls(mean=mean.to(activations.dtype), basis=basis.to(activations.dtype))
 
     def distance(self, activations: Tensor) -> Tensor:
-        """Mean square of ``h - h Q Q^T`` over activations ``(B, D)``, h without the manifold's mean; a scalar."""
+        """Compute the mean square of ``h - h Q Q^T``, a scalar; h are activations ``(B, D)`` minus the mean."""
         centred = activations - self.mean
         return (centred - centred @ self.basis @ self.basis.T).square().mean()
 
 
 def has_robust_prefix(deltas: DeltaSet) -> bool:
-    """Whether a delta set is predicted with by `RobustPredictor`."""
+    """Return whether predictions of a delta set need a `RobustPredictor`."""
     return bool(_robust_prefixes(deltas))
 
 
 def refuse_robust_prefix(deltas: DeltaSet, task_kind: str) -> None:
-    """Refuse robust prefixes for a task that is no classification.
+    """Raise an error if deltas have robust prefixes, for a task that is no classification.
 
     Raises:
         AttachError: If there is one.
     """
     if has_robust_prefix(deltas):
         raise AttachError(
-            "robust prefixes are tuned towards correctly classified examples, so that they need a classification; "
+            "the task of robust prefixes must be a classification, whose correct predictions they are tuned to; "
             f"got a {task_kind} task. Use a plain prefix."
         )
 
 
 def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[SoftmaxMemoryDelta]]:
-    """Robust prefixes by stack and block."""
+    """Return the robust prefixes by stack and block."""
     found: dict[tuple[str, int], list[SoftmaxMemoryDelta]] = {}
     for sublayer, some in deltas.sublayers.items():
         for delta in some:
@@ -96,7 +98,7 @@ def _robust_prefixes(deltas: DeltaSet) -> dict[tuple[str, int], list[SoftmaxMemo
 
 @contextmanager
 def activations_of(blocks: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
-    """The outputs ``(B, T, D)`` of blocks in the forward passes within the context, appended in order."""
+    """Yield a list to which forward passes in the context append the outputs ``(B, T, D)`` of blocks, in order."""
     kept: list[Tensor] = []
 
     def keep(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
@@ -112,17 +114,20 @@ def activations_of(blocks: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RobustPredictor:
-    """Predicts with robust prefixes: `learn` once, then `logits` of every batch.
+    """Predictor of a delta set with robust prefixes: `learn` once, then `logits` of every batch.
+
+    Defaults are those of the released code unless stated otherwise.
 
     Attributes:
-        deltas: Hold the prefixes.
-        predict: Logits ``(B, labels)`` of a batch with the deltas applied.
-        steps: Of Adam, for each batch; this and what follows is as in the released code unless said otherwise.
-        learning_rate: Of Adam. The released examples use 0.05 against triggers and 0.15 against misspellings.
-        blocks: How many blocks, from the first one with a robust prefix on, are pulled to their manifolds. The
-            released code takes three hidden states, the first of which is the embedding, which no prefix changes.
-        share: Of the sum of the singular values, which the components of a manifold must exceed.
-        examples: At most so many correctly predicted training examples span a manifold (the paper takes all).
+        deltas: Delta set with the prefixes.
+        predict: Function that returns the logits ``(B, labels)`` of a batch with the deltas applied.
+        steps: Number of Adam steps for each batch.
+        learning_rate: Learning rate of Adam. The released examples use 0.05 against triggers and 0.15 against
+            misspellings.
+        blocks: Number of blocks with a manifold, counted from the first one with a robust prefix. The released code
+            takes three hidden states, the first of which is the embedding, which no prefix changes.
+        share: Share of the sum of the singular values that the components of a manifold must exceed.
+        examples: Maximum number of correctly predicted training examples per manifold (the paper takes all).
         losses: Distance from the manifolds before each step of the last batch.
     """
 
@@ -140,15 +145,15 @@ class RobustPredictor:
 
     @torch.no_grad()
     def learn(self, split: Split, pad_token_id: int, *, seed: int) -> int:
-        """Find the manifolds.
+        """Fit the manifolds to correctly predicted training examples.
 
         Args:
             split: Training examples.
-            pad_token_id: Fills short rows.
-            seed: Of the order in which examples are taken until there are enough.
+            pad_token_id: Token that fills short rows.
+            seed: Seed of the order of the examples.
 
         Returns:
-            How many correctly predicted examples span them. Without any, predictions stay as they are.
+            Number of correctly predicted examples used. With none, predictions use the trained prefixes alone.
         """
         order = np.random.default_rng(seed).permutation(len(split))
         found: list[list[Tensor]] = []
@@ -168,7 +173,7 @@ class RobustPredictor:
         return spanning
 
     def logits(self, batch: Batch) -> Tensor:
-        """Logits ``(B, labels)`` of a batch, for which the second table is tuned and dropped again."""
+        """Compute the logits ``(B, labels)`` of a batch with a second table, tuned for the batch and then removed."""
         if not self._manifolds:
             return self.predict(batch)
         prefixes = [prefix for some in _robust_prefixes(self.deltas).values() for prefix in some]
@@ -191,14 +196,14 @@ class RobustPredictor:
             activations, _ = self._forward(batch)
             pairs = zip(self._manifolds, activations, strict=True)
             loss = torch.stack([manifold.distance(each) for manifold, each in pairs]).sum()
-            # the table's own gradients alone: those of the trial's parameters stay as they are
+            # gradients of the offsets alone; those of the trial are not touched
             for part, gradient in zip(offsets, torch.autograd.grad(loss, offsets, allow_unused=True), strict=True):
                 part.grad = gradient
             optimizer.step()
             self.losses.append(float(loss.detach()))
 
     def _forward(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
-        """Activations ``(B, D)`` of every block that counts, and logits."""
+        """Compute the activations ``(B, D)`` of every block with a manifold, and the logits."""
         with activations_of(self._blocks()) as outputs:
             logits = self.predict(batch)
         mask = torch.from_numpy(batch.attention_mask).to(logits.device)
@@ -206,7 +211,7 @@ class RobustPredictor:
         return [_at_output(each, mask, is_causal=is_causal) for each in outputs], logits
 
     def _blocks(self) -> list[nn.Module]:
-        """The first blocks with a robust prefix, of the stack that the output comes from."""
+        """Return the blocks with a manifold, from the first one with a robust prefix, of the stack with the output."""
         family = family_of_shape(self.shape)
         stack, depth = "encoder", self.shape.encoder_layers
         if self.shape.decoder_layers:
@@ -218,7 +223,7 @@ class RobustPredictor:
 
 
 def _at_output(hidden: Tensor, mask: Tensor, *, is_causal: bool) -> Tensor:
-    """Activations ``(B, D)`` of block outputs ``(B, T, D)``; rows of prompts come first and do not count."""
+    """Return activations ``(B, D)`` of block outputs ``(B, T, D)``; leading rows of prompts are ignored."""
     real = hidden[:, -mask.shape[1] :].to(torch.promote_types(hidden.dtype, torch.float32))
     if is_causal:
         columns = torch.arange(mask.shape[1], device=mask.device)

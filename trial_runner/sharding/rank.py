@@ -126,7 +126,7 @@ def _serve(connection: Connection) -> None:
 
 
 def _start_server(factory: RankFactory, shape: Shape, rank: int, meeting: Path) -> RankServer:
-    """Join the process group and load what the rank needs.
+    """Join the process group and load the runner of the rank.
 
     Args:
         rank: Index of this rank.

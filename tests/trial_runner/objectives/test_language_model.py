@@ -93,7 +93,7 @@ def test_an_encoder_has_no_language_model(tiny_backbone):
 
 def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner, tiny_backbone):
     task = objective_of(new_text_runner("bart"))._task
-    with pytest.raises(RequestError, match=r"a data_to_text task needs a language model; got a backbone without"):
+    with pytest.raises(RequestError, match=r"of a data_to_text task must have its language-model head; got none"):
         TorchRunner(load_backbone(str(tiny_backbone("bart")), attn_implementation=ATTENTION), task)
 
 
@@ -236,8 +236,8 @@ def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner):
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("robust_prefix_tuning", r"robust prefixes .* need a classification; got a data_to_text task"),
-        ("head_only", r"must have deltas, because there is no task head to train; got none"),
+        ("robust_prefix_tuning", r"robust prefixes must be a classification, .* got a data_to_text task"),
+        ("head_only", r"must have deltas, as no task head is trained; got none"),
     ],
 )
 def test_what_cannot_learn_to_write_is_refused(new_text_runner, method, message):
