@@ -1,15 +1,16 @@
-"""Taking a trained trial away: as files of this project, merged into plain weights, or as an adapter of peft.
+"""Export of a trained trial: in the project's own format, merged into plain weights, or as an adapter of peft.
 
 ===================  ============================================================================
-``trained``          what training left of a trial, the tensors that are stored of it, the project's own format
-``facts``            what is said of an export in its JSON file, and where its backbone comes from
-``loader``           attaching an export to a freshly loaded backbone
-``heads``            the task head in files of its own
+``trained``          trained delta of a trial, its stored tensors, the project's own format
+``facts``            JSON files of an export; source and licence of its backbone
+``loader``           attachment of an export to a freshly loaded backbone
+``heads``            task head in files of its own
 ``merge``            edits folded into the weights of a backbone
-``mean_pooled``      the classifier whose file stands beside merged weights
-``peft_format``      the configurations that peft can express
-``predictors``       what labels or writes with an export of any form
-``agreement``        whether an export computes what the trial computes
+``mean_pooled``      classifier whose file is written next to merged weights
+``peft_format``      configurations that peft can express, written as its adapters
+``predictors``       models that label or generate texts with an export of any form
+``predictions``      labels and texts predicted with an export of any form
+``agreement``        check that an export computes the trial's outputs
 ===================  ============================================================================
 """
 

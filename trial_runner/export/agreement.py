@@ -1,4 +1,4 @@
-"""Whether an export computes what the trial does: both loaded as users load them, compared on two examples."""
+"""Agreement of an export with its trial: both loaded as users load them, compared on two examples."""
 
 import gc
 import math
@@ -23,19 +23,19 @@ from trial_runner.huggingface import one_line
 from trial_runner.tasks import Batch
 
 _LENGTHS = 16, 11
-"""Tokens of the two examples, where the task's texts are as long."""
-_FINE, _COARSE = 2.0**-16, 2.0**-7
+"""Number of tokens of each of the two examples, unless the task's texts are shorter."""
+_FP32_ERROR, _BF16_ERROR = 2.0**-16, 2.0**-7
 
 
 def check_agreement(folder: Path, attached: Path, *, max_tokens: int) -> None:
-    """Check that an export computes what its delta computes on its backbone.
+    """Check that an export computes the outputs of its trial.
 
-    Both are loaded on the host, one after the other, so that one copy of the backbone is in memory at a time.
+    Both are loaded on the CPU, one after the other, so that one copy of the backbone is in memory at a time.
 
     Args:
-        folder: Merged weights, or an adapter of peft.
-        attached: The same trial in this project's own format.
-        max_tokens: Longest text of the task.
+        folder: Export as merged weights or as an adapter of peft.
+        attached: Export of the same trial in the project's own format.
+        max_tokens: Maximum number of tokens of the task's texts.
 
     Raises:
         ExportError: If the export cannot be loaded, or its outputs differ by more than rounding.
@@ -50,17 +50,17 @@ def check_agreement(folder: Path, attached: Path, *, max_tokens: int) -> None:
         if wanted is None and isinstance(error, RunnerError):
             raise
         raise ExportError(
-            f"cannot export as {exported.form}: what was written cannot be used, {one_line(error).rstrip('.')}. "
+            f"cannot export as {exported.form}: loading it back failed with {one_line(error).rstrip('.')}. "
             "Export without it."
         ) from error
-    # Merged weights are rounded once more than the trial's, and sums are taken in another order. Each of the two
-    # halves of a block adds an error of one rounding, in random directions: sqrt(2 L) of them, and twice that is the
-    # bound. One rounding is that of bf16 where weights, or products of quantised layers, have no more. Sums of
-    # thousands of float32 products are right to about 2^-16. Errors are shares of the largest output.
+    # Merged weights are rounded once more than the trial's, and their sums have another order. Each of the two halves
+    # of a block adds one rounding error in a random direction: sqrt(2 L) errors in all, and the bound is twice that.
+    # An error is 2^-7 where weights, or products of quantised layers, are bf16, else 2^-16, the accuracy of sums of
+    # thousands of float32 products. Errors are relative to the largest output.
     is_coarse = own.backbone.dtype == "bf16" or (own.backbone.quantization != "none" and exported.form == PEFT)
     shape = shape_of(config_of(own.source))
     layers = shape.encoder_layers + shape.decoder_layers
-    bound = 2 * math.sqrt(2 * layers) * (_COARSE if is_coarse else _FINE)
+    bound = 2 * math.sqrt(2 * layers) * (_BF16_ERROR if is_coarse else _FP32_ERROR)
     difference = float((found - wanted).abs().max() / max(float(wanted.abs().max()), _head_norm(attached)))
     if not difference <= bound:
         raise ExportError(
@@ -70,13 +70,13 @@ def check_agreement(folder: Path, attached: Path, *, max_tokens: int) -> None:
 
 
 def _head_norm(attached: Path) -> float:
-    """Return the norm of the task head's largest row, which outputs near 0 are rounded relative to; 0 without one."""
+    """Return the norm of the task head's largest row, the scale of rounding for outputs near 0; 0 without a head."""
     head = load_file(attached / DELTA_FILE).get(f"{HEAD_PREFIX}weight")
     return 0.0 if head is None else float(head.double().norm(dim=1).max())
 
 
 def _examples(exported: OpenedExport, own: OpenedExport, max_tokens: int) -> list[NDArray[np.int64]]:
-    """Draw the tokens of two texts that the tokenizer could have made, without special ones."""
+    """Draw the tokens of two texts from the vocabulary, without special tokens."""
     tokenizer = exported.tokenizer()
     size = min(len(tokenizer), int(config_of(own.source).get("vocab_size") or len(tokenizer)))
     usual = np.setdiff1d(np.arange(size), tokenizer.all_special_ids)
@@ -85,14 +85,14 @@ def _examples(exported: OpenedExport, own: OpenedExport, max_tokens: int) -> lis
 
 
 def _outputs(opened: OpenedExport, examples: Sequence[NDArray[np.int64]]) -> Tensor:
-    """Return the logits of both texts, flat: of labels of one batch, else of the next tokens, text by text."""
+    """Return the logits of both texts, flattened: of labels as one batch, else of the next tokens, text by text."""
     is_bf16 = opened.form == DELTASPACE and opened.backbone.dtype == "bf16"
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
         if opened.facts.get("labels") is None:
             found = _next_tokens(opened, examples)
         else:
             found = opened.labeller()[0](_batch(examples)).double().flatten()
-    gc.collect()  # hooks and the model they are on refer to each other
+    gc.collect()  # hooks and their model refer to each other
     return found
 
 
@@ -102,8 +102,8 @@ def _next_tokens(opened: OpenedExport, examples: Sequence[NDArray[np.int64]]) ->
     rows = []
     for example in examples:
         inputs = model_inputs(_batch([example]), base.shape.kind, opened.device, base.model.config)
-        logits = model(**inputs).logits[:, -len(example) :].double()  # (1, T, V), without a prompt's
-        rows.append((logits - logits.mean(dim=-1, keepdim=True)).flatten())  # what all tokens share says nothing
+        logits = model(**inputs).logits[:, -len(example) :].double()  # (1, T, V), without rows of a prompt
+        rows.append((logits - logits.mean(dim=-1, keepdim=True)).flatten())  # the mean changes no probability
     return torch.cat(rows)
 
 

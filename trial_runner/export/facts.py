@@ -1,4 +1,4 @@
-"""What is said of an export in its JSON file; where its backbone comes from, and the licence of the weights."""
+"""JSON files of exports; source of the backbone and licence of its weights."""
 
 import hashlib
 import json
@@ -20,21 +20,22 @@ from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.files import check_regular, expanded
 
 _MOST_BYTES = 64_000_000
-"""Of a JSON file of an export."""
-_USUAL = {"dtype": "auto", "quantization": "none"}
+"""Maximum size of a JSON file of an export, in bytes."""
+_DEFAULTS = {"dtype": "auto", "quantization": "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", strict=True))
 class BackboneFacts:
-    """Which backbone an export belongs to.
+    """Identity of the backbone of an export.
 
     Attributes:
         name: ``"embedded"``, a folder, or a hub name.
-        revision: Commit of the hub that was loaded; None for what is not from the hub.
-        weights_sha256: As `trial_runner.backbones.Backbone` has it.
-        parameters: The denominator of percentages.
-        dtype: As `BackboneSource` has it; left out of the file where it is ``auto``.
-        quantization: As `BackboneSource` has it; left out of the file where it is ``none``.
+        revision: Commit that was loaded from the hub; None for other sources.
+        weights_sha256: Hash of the weights; see `trial_runner.backbones.Backbone`.
+        parameters: Number of parameters, the denominator of percentages.
+        dtype: Type of the loaded weights; see `BackboneSource`. Omitted from the file where it is ``auto``.
+        quantization: Quantization of the loaded weights; see `BackboneSource`. Omitted from the file where it is
+            ``none``.
     """
 
     name: Text
@@ -47,21 +48,21 @@ class BackboneFacts:
 
     @property
     def source(self) -> BackboneSource:
-        """Its name, and how its weights are held."""
+        """Name, dtype and quantization of the backbone."""
         return self.source_at(self.name)
 
     def source_at(self, name: str) -> BackboneSource:
-        """The same at another place."""
+        """Return the source with another name, of the same dtype and quantization."""
         return BackboneSource(name=name, dtype=self.dtype, quantization=self.quantization)
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name; those that came later only where they say something."""
-        usual = _USUAL.items()
-        return {key: value for key, value in asdict(self).items() if (key, value) not in usual}
+        """Return the fields by name, without dtype and quantization where they have their defaults."""
+        defaults = _DEFAULTS.items()
+        return {key: value for key, value in asdict(self).items() if (key, value) not in defaults}
 
     @classmethod
     def from_json(cls, stored: Any) -> "BackboneFacts":
-        """Read `as_json` back.
+        """Build the facts from the value of `as_json`.
 
         Raises:
             ExportError: If a field is missing, unknown or of another type.
@@ -70,24 +71,24 @@ class BackboneFacts:
             return cls(**stored)
         except (TypeError, ValidationError) as error:
             problems = error.errors() if isinstance(error, ValidationError) else []
-            said = next((f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems), "no names and values")
+            got = next((f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems), "no names and values")
             raise ExportError(
-                f"what an export says of its backbone must be whole; got {said[:200]}. Export it again."
+                f"the backbone of an export must have its fields; got {got[:200]}. Export it again."
             ) from error
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, as hex.
+    """Return the SHA-256 of a file's bytes, as hex.
 
     Raises:
-        ExportError: If it cannot be read.
+        ExportError: If the file cannot be read.
     """
     try:
         check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ExportError(f"an export must have a file {path.name}; got: {error}.") from error
+        raise ExportError(f"cannot read {path.name} of an export: {error}. Export it again.") from error
 
 
 def write_json(path: Path, facts: Mapping[str, object]) -> None:
@@ -96,32 +97,32 @@ def write_json(path: Path, facts: Mapping[str, object]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read `write_json` back.
+    """Read a file of `write_json`.
 
     Raises:
-        ExportError: If the file is missing or no JSON object.
+        ExportError: If the file is missing or contains no JSON object.
     """
     try:
         check_regular(path, most_bytes=_MOST_BYTES)
         facts = read_json_text(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ExportWishError(f"an export must have a readable {path.name}; {path}: {error.strerror}.") from error
+        raise ExportWishError(f"an export must have a readable {path.name}; got {path}: {error.strerror}.") from error
     except ValueError as error:
-        raise ExportError(f"an export must have a readable {path.name}; got: {error}.") from error
+        raise ExportError(f"an export must have a readable {path.name}; got {error}. Export it again.") from error
     if not isinstance(facts, dict):
         raise ExportError(f"{path} must be a JSON object; got {type(facts).__name__}.")
     return facts
 
 
 def labels_of(facts: Mapping[str, Any], folder: Path) -> tuple[str, ...] | None:
-    """The labels that an export tells; None without a task head.
+    """Return the labels of an export; None without a task head.
 
     Raises:
-        ExportError: If they are no texts.
+        ExportError: If they are no list of texts.
     """
     labels = facts.get("labels")
     if labels is not None and not (isinstance(labels, list) and all(isinstance(one, str) for one in labels)):
-        raise ExportError(f"the labels of the export in {folder} must be a list of texts; they are not.")
+        raise ExportError(f"the labels of the export in {folder} must be a list of texts; got {labels!r:.100}.")
     return None if labels is None else tuple(labels)
 
 
@@ -129,14 +130,14 @@ _EMBEDDED_LICENCE = "CC BY-SA 4.0"
 
 
 def revision_of(name: str) -> str | None:
-    """Commit of the cached files of a hub backbone; None for a folder, or where nothing is cached."""
+    """Return the commit of the cached files of a hub backbone; None for a folder or without cached files."""
     file = _cached(name, "config.json")
     is_commit = file is not None and file.parent.parent.name == "snapshots"
     return file.parent.name if file is not None and is_commit else None
 
 
 def licence_of(name: str) -> str | None:
-    """Licence of a backbone's weights, as its model card says in its first lines; None where it does not."""
+    """Return the licence of a backbone's weights from the metadata of its model card; None without one."""
     if name == EMBEDDED:
         return _EMBEDDED_LICENCE
     card = _cached(name, "README.md")
@@ -150,19 +151,19 @@ def licence_of(name: str) -> str | None:
 
 
 def public_name(name: str) -> str:
-    """A name as it can be said elsewhere: of a path the last part."""
+    """Return a backbone's name without the folders of this machine: of a path the last part."""
     return Path(name).name if expanded(name).exists() or Path(name).is_absolute() else name
 
 
 def licence_line(name: str) -> str:
-    """One line on what may be done with an export."""
+    """Return one line on the licence of an export."""
     licence = licence_of(name)
     stated = f"are under {licence}" if licence else "have a licence of their own (see its model card)"
     return f"The weights of the backbone {public_name(name)} {stated}; what was trained on them is bound by it as well."
 
 
 def _cached(name: str, file: str) -> Path | None:
-    """A file of a backbone that is on this machine."""
+    """Return the path of a backbone's file on this machine; None where it is absent."""
     source = source_of(name)
     if Path(source).is_dir():
         path = Path(source) / file

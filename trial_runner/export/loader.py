@@ -1,4 +1,4 @@
-"""Attaching an export to a freshly loaded backbone."""
+"""Attachment of an export to a freshly loaded backbone."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -40,16 +40,16 @@ from trial_runner.export.trained import (
 from trial_runner.linear_layers import QuantizedLinear, frozen_weights, hold_quantized
 from trial_runner.tasks import Batch
 
-_BESIDE_THE_BASE = ("pooler.", "lm_head.")
-"""Weights that a base model may come with and that no trial computes with."""
+_UNUSED_WEIGHTS = ("pooler.", "lm_head.")
+"""Name prefixes of weights of a base model that no trial uses."""
 
 _HANDLE = "deltaspace_delta"
-"""Attribute of a model with a delta: what `load_delta` returned. The model keeps its delta until it is detached."""
+"""Attribute of a model with a delta, which holds the result of `load_delta` until it is detached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExportFiles:
-    """An export as it was read."""
+    """Content of an export's files."""
 
     backbone: BackboneFacts
     configuration: Configuration
@@ -78,8 +78,8 @@ class _ExportFiles:
             labels = labels_of(facts, folder)
             configuration = configuration_from_json(facts["configuration"])
         except (SafetensorError, KeyError, OSError, ValueError) as error:
-            told = str(error) if isinstance(error, CodecError) else f"a problem with {error}"
-            raise ExportError(f"the export in {folder} must be whole; got {told.rstrip('.')}.") from error
+            problem = str(error) if isinstance(error, CodecError) else f"a problem with {error}"
+            raise ExportError(f"cannot load the export in {folder}: {problem.rstrip('.')}. Export it again.") from error
         return cls(
             backbone=BackboneFacts.from_json(facts.get("backbone")),
             configuration=configuration,
@@ -90,16 +90,20 @@ class _ExportFiles:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of what was trained: the deltas, or the head alone."""
+        """Type of the trained tensors: of the deltas, or of the head alone."""
         floating = {name: one.dtype for name, one in self.tensors.items() if one.is_floating_point()}
         trained = [dtype for name, dtype in floating.items() if name.startswith(PREFIX)]
         return next(iter([*trained, *floating.values()]), torch.float32)
 
     def check_backbone(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
-        """Refuse a backbone with other weights than those the delta was trained on, or held in another way."""
+        """Check that a backbone has the weights that the delta was trained on, of the same dtype and quantization.
+
+        Raises:
+            ExportError: If it has not.
+        """
         wanted = self.backbone.source
         if not wanted.is_as_stored:
-            self._check_held(model, base, name)
+            self._check_converted(model, base, name)
             return
         others = {one.dtype for one in base.parameters() if one.is_floating_point() and one.dtype != self.dtype}
         if others:
@@ -111,10 +115,10 @@ class _ExportFiles:
             )
         found = tensors_sha256(base_tensors(base.state_dict()))
         if found != self.backbone.weights_sha256:
-            raise self._of_others(name, found)
+            raise self._wrong_backbone(name, found)
 
-    def _check_held(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
-        """The same of weights that are not loaded as their files have them: the files and the way count."""
+    def _check_converted(self, model: nn.Module | Backbone, base: nn.Module, name: str) -> None:
+        """Check the files, dtype and quantization of weights that are converted when they are loaded."""
         wanted, got = self.backbone.source, held_as(base)
         if (got.quantization, got.dtype == "bf16") != (wanted.quantization, wanted.dtype == "bf16"):
             raise ExportWishError(
@@ -123,16 +127,17 @@ class _ExportFiles:
             )
         found = model.weights_sha256 if isinstance(model, Backbone) else files_sha256(name)
         if found != self.backbone.weights_sha256:
-            raise self._of_others(name, found)
+            raise self._wrong_backbone(name, found)
 
-    def _of_others(self, name: str, found: str) -> ExportWishError:
+    def _wrong_backbone(self, name: str, found: str) -> ExportWishError:
+        """Return the error for a backbone with other weights."""
         return ExportWishError(
             f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
             f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
         )
 
     def deltas(self, base: nn.Module, shape: BackboneShape) -> DeltaSet:
-        """The trained modules, where the backbone is."""
+        """Build the trained modules on the device of the backbone."""
         check_fits(self.configuration, shape, self.tensors)
         some = next(base.parameters())
         frozen = base_tensors(frozen_weights(base))
@@ -141,33 +146,33 @@ class _ExportFiles:
         return deltas.requires_grad_(False).eval()
 
     def head(self, width: int) -> TaskHead | None:
-        """The task head, if there is one, for outputs of a backbone of this width."""
+        """Return the task head for a backbone of width ``width``; None without one."""
         if self.labels is None:
             return None
         tensors = {n.removeprefix(HEAD_PREFIX): one for n, one in self.tensors.items() if n.startswith(HEAD_PREFIX)}
         try:
             return TaskHead.of(tensors, self.labels, width=width)
         except (KeyError, ValueError) as error:
-            raise ExportError(f"the export's head must be whole; got a problem with {error}.") from error
+            raise ExportError(f"cannot load the head of an export: problem with {error}. Export it again.") from error
 
 
 _Weight = TypeVar("_Weight", Tensor, "Tensor | QuantizedLinear")
 
 
 def base_tensors(tensors: Mapping[str, _Weight]) -> dict[str, _Weight]:
-    """Those of the base model."""
-    return {name: tensor for name, tensor in tensors.items() if not name.startswith(_BESIDE_THE_BASE)}
+    """Return the tensors of the base model, without those that no trial uses."""
+    return {name: tensor for name, tensor in tensors.items() if not name.startswith(_UNUSED_WEIGHTS)}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LoadedDelta:
-    """A trained delta on a backbone: until `detach`, whatever the model computes is computed with it.
+    """Trained delta attached to a backbone; the model computes with it until `detach`.
 
     Attributes:
-        model: As it was given: a base model, or one with a head of its own.
-        deltas: The trained modules.
-        head: The task head; None where the task has none of its own.
-        facts: Everything that ``delta.json`` says.
+        model: Model passed to `load_delta`: a base model, or one with a head of its own.
+        deltas: Trained modules.
+        head: Task head; None where the task has none of its own.
+        facts: Content of ``delta.json``.
     """
 
     model: nn.Module
@@ -181,19 +186,19 @@ class LoadedDelta:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Name of each class, by index; none without a head."""
+        """Name of each class, by index; empty without a head."""
         return () if self.head is None else self.head.labels
 
     def __call__(self, **inputs: Any) -> Any:
-        """What the model makes of some inputs, with the delta."""
+        """Return the outputs of the model with the delta."""
         return self.model(**inputs)
 
     def logits(self, inputs: Batch | Mapping[str, Tensor]) -> Tensor:
-        """Logits ``(B, labels)`` of a batch; without a task head, those of the model for whatever it is given.
+        """Compute logits ``(B, labels)`` of a batch; without a task head, the logits of the model.
 
         Args:
-            inputs: A batch of a prepared task, or what a tokenizer returns as tensors, padded on the right:
-                ``input_ids`` ``(B, T)``, ``attention_mask`` and perhaps ``token_type_ids``.
+            inputs: Batch of a prepared task, or tensors of a tokenizer, padded on the right: ``input_ids`` ``(B, T)``,
+                ``attention_mask`` and optionally ``token_type_ids``.
 
         Raises:
             ExportError: If neither the export nor the model has a head.
@@ -203,7 +208,7 @@ class LoadedDelta:
             logits = getattr(self.model(**given), "logits", None)
             if not isinstance(logits, Tensor):
                 raise ExportError(
-                    "logits need a head; neither the export nor the model has one. Load a language model."
+                    "the export or the model must have a head to compute logits; got none. Load a language model."
                 )
             return logits
         given = self._inputs(inputs if isinstance(inputs, Batch) else _batch(inputs))
@@ -215,37 +220,38 @@ class LoadedDelta:
         return model_inputs(batch, self.shape.kind, device, self._base.config)
 
     def detach(self) -> None:
-        """Take the delta off: the model is as it was before. A second call does nothing."""
+        """Detach the delta and restore the model. A second call does nothing."""
         self._stack.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LoadedDelta":
-        """The same: the copy of a model with a delta has the hooks of the model."""
+        """Return this object, as a copied model shares the hooks of the delta."""
         return self
 
 
 def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta:
     """Attach an export to a freshly loaded backbone.
 
-    In the precision that the trial was trained in (of bf16 under ``torch.autocast``), logits are those of the trained
-    trial bit for bit. Where a network that produced a prefix or a prompt was folded into its table, they agree within
-    1e-6; a change of the whole model that was trained in bf16 agrees within the rounding of bf16.
+    In the precision of the training (for bf16, under ``torch.autocast``), logits equal those of the trained trial bit
+    for bit. Two kinds of exports agree up to rounding. Where a network that produced a prefix or a prompt was folded
+    into its table, they agree within 1e-6. A change of the whole model that was trained in bf16 agrees within the
+    rounding of bf16.
 
-    The model keeps the delta, whether or not the result is kept, as its attribute ``deltaspace_delta``.
+    The model holds the delta as its attribute ``deltaspace_delta``, even if the result is discarded.
 
     Example:
         >>> model = transformers.AutoModel.from_pretrained("roberta-base")
         >>> delta = deltaspace.load_delta(model, "winner")
         >>> delta.logits(tokenizer(texts, return_tensors="pt", padding=True)).argmax(-1)
-        >>> delta.detach()  # the model is as it was
+        >>> delta.detach()  # restores the model
 
     Args:
-        model: A base model of `transformers`, one with a language-model head, or a `Backbone`. Its attention is
-            switched to the function that edits live in, until the delta is detached.
-        folder: What ``deltaspace export`` wrote.
+        model: Base model of `transformers`, model with a language-model head, or `Backbone`. Its attention function is
+            replaced by the one that edits need, until the delta is detached.
+        folder: Folder written by ``deltaspace export``.
 
     Raises:
-        ExportError: If the export was changed or belongs to a backbone with other weights, if these are of another
-            precision than the delta, or if the model has a delta already.
+        ExportError: If the export was changed or the model has a delta already. Also if the weights of the backbone
+            differ from those of the training, or their precision from that of the delta.
         UnsupportedBackboneError: If the model is of no supported family.
     """
     export = _ExportFiles.read(Path(folder))
@@ -256,8 +262,8 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
     family, shape = _read_family(base, name)
     export.check_backbone(model, base, name)
     with ExitStack() as stack:
-        stack.enter_context(_our_attention(whole))
-        stack.enter_context(_our_products(whole))
+        stack.enter_context(_edited_attention(whole))
+        stack.enter_context(_training_products(whole))
         deltas = export.deltas(base, shape)
         head = export.head(shape.width)
         attachment = Attachment(base, family, shape)
@@ -282,7 +288,7 @@ def load_delta(model: "nn.Module | Backbone", folder: str | Path) -> LoadedDelta
 
 
 def open_delta(folder: str | Path) -> LoadedDelta:
-    """Load the backbone that an export names, and attach it.
+    """Load the backbone that an export names, and attach the export.
 
     Example:
         >>> delta = deltaspace.open_delta("winner")
@@ -290,8 +296,8 @@ def open_delta(folder: str | Path) -> LoadedDelta:
         (('negative', 'positive'), 'roberta-base')
 
     Raises:
-        ExportError: As `load_delta`.
-        BackboneError: If the backbone cannot be had.
+        ExportError: If the export cannot be attached; see `load_delta`.
+        BackboneError: If the backbone cannot be loaded.
     """
     facts = BackboneFacts.from_json(read_json(Path(folder) / DELTA_FACTS).get("backbone"))
     register_attention()
@@ -299,7 +305,7 @@ def open_delta(folder: str | Path) -> LoadedDelta:
 
 
 def _batch(inputs: Mapping[str, Tensor]) -> Batch:
-    """What a tokenizer returned, as a batch without labels."""
+    """Convert the tensors of a tokenizer to a batch without labels."""
     tokens = inputs["input_ids"].cpu().numpy()
     mask, types = inputs.get("attention_mask"), inputs.get("token_type_ids")
     return Batch(
@@ -310,8 +316,8 @@ def _batch(inputs: Mapping[str, Tensor]) -> Batch:
     )
 
 
-def _our_attention(model: nn.Module) -> ExitStack:
-    """A context in which a model computes its attention with our function."""
+def _edited_attention(model: nn.Module) -> ExitStack:
+    """Switch a model to the attention function that edits need; return the context that restores it."""
     stack = ExitStack()
     config: Any = model.config
     before = config._attn_implementation
@@ -324,8 +330,8 @@ def _our_attention(model: nn.Module) -> ExitStack:
 
 
 @contextmanager
-def _our_products(model: nn.Module) -> Iterator[None]:
-    """Compute products of quantised weights as they were in the training, within the block."""
+def _training_products(model: nn.Module) -> Iterator[None]:
+    """Compute products of quantised weights as in the training, within the context."""
     before = hold_quantized(model) if held_as(model).quantization != "none" else {}
     try:
         yield
@@ -343,7 +349,7 @@ def _name_of(model: "nn.Module | Backbone") -> str:
 def _read_family(base: nn.Module, name: str) -> tuple[BackboneFamily, BackboneShape]:
     config = getattr(base, "config", None)
     if config is None:
-        raise ExportError(f"a delta must be attached to a model of transformers; {name} has no config.")
+        raise ExportError(f"a delta must be attached to a model of transformers; got {name}, which has no config.")
     entries: dict[str, Any] = config.to_dict()
     family = family_of(entries)
     return family, family.read_shape(entries)

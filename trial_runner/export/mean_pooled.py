@@ -1,6 +1,6 @@
-"""A classifier of `transformers` whose head reads the mean of the real tokens' last hidden states.
+"""Classifier of `transformers` whose head reads the mean of the real tokens' last hidden states.
 
-This file stands beside the weights of a merged classification and needs nothing but torch and transformers:
+This file is copied next to the weights of a merged classification and needs torch and transformers alone:
 ``AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)``.
 """
 
@@ -14,12 +14,12 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 
 class MeanPooledConfig(PretrainedConfig):  # type: ignore[misc]
-    """What the classifier is: its labels, the config of its backbone, and how it cuts texts.
+    """Config of the classifier: its labels, the config of its backbone, and the truncation of texts.
 
     Args:
         backbone: Entries of the backbone's own config.
-        cut: ``max_tokens`` and the special tokens that stand ``before``, ``between`` and ``after`` texts; None for no
-            cut. A pair with nothing between its texts is cut at its end.
+        cut: ``max_tokens`` and the special tokens ``before``, ``between`` and ``after`` texts; None for no truncation.
+            A pair with nothing between its texts is cut at its end.
     """
 
     model_type = "mean_pooled_classifier"
@@ -27,21 +27,21 @@ class MeanPooledConfig(PretrainedConfig):  # type: ignore[misc]
     def __init__(
         self, backbone: dict[str, Any] | None = None, cut: dict[str, Any] | None = None, **entries: Any
     ) -> None:
-        """Keep them."""
+        """Store the entries."""
         self.backbone = backbone or {}
         self.cut = cut
         super().__init__(**entries)
 
 
 class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
-    """A backbone, the mean of its outputs, and one linear layer."""
+    """Backbone with one linear layer on the mean of its outputs."""
 
     config_class = MeanPooledConfig
     base_model_prefix = "backbone"
     _supports_sdpa = True
 
     def __init__(self, config: MeanPooledConfig) -> None:
-        """Make both without weights."""
+        """Build the backbone and the layer, without pretrained weights."""
         super().__init__(config)
         inner = AutoConfig.for_model(**config.backbone)
         self.backbone = AutoModel.from_config(inner, **_without_pooler(inner))
@@ -56,16 +56,16 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
         labels: Tensor | None = None,
         **others: Any,
     ) -> SequenceClassifierOutput:
-        """Logits ``(B, labels)`` of tokens ``(B, T)`` that are padded on the right, and the loss of ``labels``.
+        """Compute logits ``(B, labels)`` of tokens ``(B, T)`` padded on the right, and the loss of given ``labels``.
 
-        The one output of a regression is the number itself. Longer texts are cut as in training, because a tokenizer
-        of transformers cuts only where it is called with ``truncation=True``.
+        The one output of a regression is the predicted number. Longer texts are truncated as in training, because a
+        tokenizer of transformers truncates only if it is called with ``truncation=True``.
 
-        The decoder of an encoder-decoder reads the same text, one token later, behind its start token.
+        The decoder of an encoder-decoder reads the same text, shifted by one token behind its start token.
         """
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         if self.config.cut is not None and input_ids.shape[1] > self.config.cut["max_tokens"]:
-            kept = _kept(input_ids, mask, **self.config.cut)  # (B, max_tokens)
+            kept = _kept_positions(input_ids, mask, **self.config.cut)  # (B, max_tokens)
             input_ids, mask = input_ids.gather(1, kept), mask.gather(1, kept)
             token_type_ids = None if token_type_ids is None else token_type_ids.gather(1, kept)
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": mask}
@@ -84,10 +84,10 @@ class MeanPooledClassifier(PreTrainedModel):  # type: ignore[misc]
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
 
-def _kept(
+def _kept_positions(
     input_ids: Tensor, mask: Tensor, *, max_tokens: int, before: list[int], between: list[int], after: list[int]
 ) -> Tensor:
-    """Places ``(B, max_tokens)`` of the tokens that a tokenizer keeps which cuts the longer text first."""
+    """Return the positions ``(B, max_tokens)`` of the tokens kept by a tokenizer that cuts the longer text first."""
     kept = []
     for row, length in zip(input_ids.tolist(), mask.sum(dim=1).tolist(), strict=True):
         if length <= max_tokens:
@@ -109,7 +109,7 @@ def _kept(
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Of classes, or, where there is one output, of numbers."""
+    """Return the cross-entropy of classes, or the squared error of a single output."""
     if logits.shape[-1] == 1:
         return nn.functional.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
     return nn.functional.cross_entropy(logits, labels)

@@ -1,4 +1,4 @@
-"""Edits folded into the weights of a backbone, which is then a plain model of `transformers`."""
+"""Edits folded into the weights of a backbone, which becomes a plain model of `transformers`."""
 
 import copy
 import shutil
@@ -29,15 +29,15 @@ from trial_runner.linear_layers import dense_weight, hold_dense
 
 
 class LinearSlice:
-    """The linear layer behind a port: a whole module, or the columns of a fused one.
+    """Linear layer of a port: a whole module, or the columns of a fused one.
 
     Args:
-        module: ``nn.Linear``, which stores ``(D_out, D_in)``, or the ``Conv1D`` of GPT-2, which stores it transposed.
-        location: Of the port that it writes.
+        module: ``nn.Linear``, which stores ``(D_out, D_in)``, or the ``Conv1D`` of GPT-2, which stores the transpose.
+        location: Location of the port that the layer writes.
     """
 
     def __init__(self, module: nn.Module, location: PortLocation) -> None:
-        """Find the columns."""
+        """Read the columns of the port in float64."""
         self._weight = dense_weight(module)  # (D_in, all columns)
         bias = module.bias
         self._bias = bias.detach() if isinstance(bias, Tensor) else None
@@ -46,20 +46,20 @@ class LinearSlice:
         none = torch.zeros(self.matrix.shape[1], dtype=torch.float64, device=self._weight.device)
         self.bias = none if self._bias is None else self._bias[self._columns].double()  # (D_out,)
 
-    def add(self, beside: Affine) -> None:
-        """A map of the same input, in parallel."""
-        self.matrix = self.matrix + beside.matrix(self.matrix)
-        self.bias = self.bias if beside.shift is None else self.bias + beside.shift
+    def add(self, parallel: Affine) -> None:
+        """Add a map of the same input, in parallel."""
+        self.matrix = self.matrix + parallel.matrix(self.matrix)
+        self.bias = self.bias if parallel.shift is None else self.bias + parallel.shift
 
     def follow(self, after: Affine, *, replaces: bool) -> None:
-        """A map of what the layer writes: added to it, or in its place."""
+        """Apply a map to the layer's output; the result is added to the output or replaces it."""
         matrix, bias = after(self.matrix), after(self.bias.unsqueeze(0)).squeeze(0)
         self.matrix = matrix if replaces else self.matrix + matrix
         self.bias = bias if replaces else self.bias + bias
         self.bias = self.bias if after.shift is None else self.bias + after.shift
 
     def precede(self, first: Affine, *, replaces: bool) -> None:
-        """A map of what the layer reads: added to it, or in its place."""
+        """Apply a map to the layer's input; the result is added to the input or replaces it."""
         if first.shift is not None:
             self.bias = self.bias + first.shift @ self.matrix
         matrix = first.before(self.matrix)
@@ -69,27 +69,25 @@ class LinearSlice:
         """Write the matrix and the bias back into the module.
 
         Raises:
-            ExportError: If there is a bias that the module has no place for.
+            ExportError: If the bias is not zero and the module has none.
         """
         self._weight[:, self._columns] = self.matrix.to(self._weight.dtype)
         if self._bias is not None:
             self._bias[self._columns] = self.bias.to(self._bias.dtype)
         elif self.bias.any():
-            raise ExportError(
-                "a bias must have a place in the layer that it is merged into; there is none. This is a bug."
-            )
+            raise ExportError("a layer with a merged bias must have a bias itself; got none. This is a bug.")
 
 
 @torch.no_grad()
 def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape) -> None:
-    """Fold trained deltas into the weights of a base model, in place; quantised ones become dense first.
+    """Fold trained deltas into the weights of a base model, in place; quantised weights become dense first.
 
     Args:
-        model: The base model, with the weights that the deltas were trained on.
-        deltas: Of a configuration that can be merged.
+        model: Base model, with the weights that the deltas were trained on.
+        deltas: Deltas of a mergeable configuration.
 
     Raises:
-        ExportError: If an edit cannot be merged; it is named, and nothing has been changed.
+        ExportError: If an edit cannot be merged; the error names it, and the model is unchanged.
     """
     obstacles = unmergeable_edits(deltas.configuration, shape)
     if obstacles:
@@ -136,31 +134,31 @@ def _merge_sublayer(model: nn.Module, table: PortTable, sublayer: Sublayer, delt
 
 
 def _merge_norm(norm: nn.Module, deltas: Sequence[PortDelta]) -> None:
-    """Constants move the bias of a LayerNorm; nothing else writes one."""
+    """Add the constants of edits to the bias of a LayerNorm, which no other edits write."""
     for delta in deltas:
         bias, shift = norm.bias, delta.affine().shift
         if not isinstance(bias, Tensor) or shift is None:
-            raise ExportError("a constant must have a bias to move; this LayerNorm has none. This is a bug.")
+            raise ExportError("a LayerNorm with a merged constant must have a bias; got none. This is a bug.")
         bias.copy_(bias.double() + shift)
 
 
 def write_merged(
     folder: Path, backbone: Backbone, deltas: DeltaSet, head: TaskHead | None, *, max_tokens: int | None = None
 ) -> None:
-    """Write a backbone with deltas in its weights as a folder that `transformers` loads, tokenizer and head included.
+    """Write a backbone with merged deltas as a folder for `transformers`, with tokenizer and head.
 
-    With a task head it is a `MeanPooledClassifier`, whose Python stands beside the weights; without one an encoder is
-    written as its base model, anything else as the language model that the search trained.
+    A model with a task head is a `MeanPooledClassifier`, whose Python file is copied next to the weights. Without one,
+    an encoder is written as its base model, and any other backbone as the language model of the search.
 
     Args:
-        folder: Exists; see `new_folder`.
-        backbone: Is left as it is.
-        deltas: Of a configuration that can be merged.
-        head: None without one.
-        max_tokens: Where the tokenizer cuts texts; None for where it cut them before.
+        folder: Existing folder; see `new_folder`.
+        backbone: Backbone of the deltas; it is not changed.
+        deltas: Deltas of a mergeable configuration.
+        head: Task head; None without one.
+        max_tokens: Number of tokens to which the tokenizer truncates texts; None for the tokenizer's own limit.
 
     Raises:
-        ExportError: If an edit cannot be merged; it is named.
+        ExportError: If an edit cannot be merged; the error names it.
     """
     model: Any = copy.deepcopy(backbone.model)
     merge(model, deltas, backbone.family, backbone.shape)
@@ -168,7 +166,7 @@ def write_merged(
     if head is not None:
         whole = _classifier(model, head)
         most = max_tokens if tokenizer.truncation_side == "right" else None
-        whole.config.cut = None if most is None else _cut(tokenizer, most)
+        whole.config.cut = None if most is None else _truncation(tokenizer, most)
         shutil.copy(mean_pooled.__file__, folder)
     else:
         whole = model if backbone.shape.kind is StackKind.ENCODER else _with_language_model(backbone, model)
@@ -183,13 +181,13 @@ def write_merged(
     stored, own = (tokenizer_id(one) for one in (merged_tokenizer(folder), tokenizer))
     if stored != own:
         raise ExportWishError(
-            f"the tokenizer of {backbone.name} must do in a merged folder what it does there; got {stored[:12]}, not "
-            f"{own[:12]}. Leave --merge out."
+            f"the tokenizer in a merged folder must equal that of {backbone.name}, {own[:12]}; got {stored[:12]}. "
+            "Leave --merge out."
         )
 
 
 def merged_tokenizer(folder: Path) -> Any:
-    """The tokenizer beside merged weights, found as `AutoTokenizer` finds it for who trusts the folder's Python."""
+    """Load the tokenizer next to merged weights as `AutoTokenizer` does with ``trust_remote_code=True``."""
     from transformers import AutoTokenizer
 
     is_classifier = (folder / Path(mean_pooled.__file__).name).exists()
@@ -199,7 +197,7 @@ def merged_tokenizer(folder: Path) -> Any:
 
 
 def _classifier(base: Any, head: TaskHead) -> Any:
-    """A base model and a head as one model of transformers."""
+    """Join a base model and a head to one model of transformers."""
     module = Path(mean_pooled.__file__).stem
     classes = {"AutoConfig": MeanPooledConfig, "AutoModelForSequenceClassification": MeanPooledClassifier}
     names = dict(enumerate(head.labels))
@@ -216,8 +214,8 @@ def _classifier(base: Any, head: TaskHead) -> Any:
     return whole
 
 
-def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
-    """How the classifier cuts texts: to how many tokens, and which ones the tokenizer puts around one or two texts."""
+def _truncation(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
+    """Return the classifier's truncation: the length, and the special tokens around one or two texts."""
     text, one, two = (
         tokenizer(*texts, add_special_tokens=is_whole)["input_ids"]
         for texts, is_whole in ((("a",), False), (("a",), True), (("a", "a"), True))
@@ -229,9 +227,10 @@ def _cut(tokenizer: Any, max_tokens: int) -> dict[str, Any]:
 
 
 def _with_language_model(backbone: Backbone, base: Any) -> Any:
-    """Return the language model that trials of a backbone write texts with, with the weights of a base model.
+    """Return the language model of the search, with the weights of a base model.
 
-    Its class is that of the search. What ``architectures`` of a checkpoint names may be missing or another head.
+    Its class depends on the kind of backbone, as in the search. The class in a checkpoint's ``architectures`` may be
+    missing or have another head.
     """
     import transformers
 
@@ -243,5 +242,5 @@ def _with_language_model(backbone: Backbone, base: Any) -> Any:
     unknown = whole.base_model.load_state_dict(weights, strict=False).unexpected_keys
     if unknown:
         name = type(whole).__name__
-        raise ExportError(f"{name} must hold the weights of its base model; it lacks {unknown[0]}. This is a bug.")
+        raise ExportError(f"{name} must hold the weights of its base model; got none for {unknown[0]}. This is a bug.")
     return whole

@@ -1,7 +1,7 @@
-"""The configurations that peft can express, as the folder that ``peft.PeftModel.from_pretrained`` reads.
+"""Configurations that peft can express, written as folders for ``peft.PeftModel.from_pretrained``.
 
-peft holds one kind of adapter at a time: LoRA at linear layers, (IA)^3 at what they read or write, or a prompt. Its
-keys are those of the class of transformers that the task needs, and a task head is a saved module.
+One adapter of peft is of one kind: LoRA at linear layers, (IA)^3 at their inputs or outputs, or a prompt. Its keys are
+those of the task's class of transformers, and a task head is a saved module.
 """
 
 from collections.abc import Iterator
@@ -37,14 +37,14 @@ from trial_runner.huggingface import hub_access, quiet_transformers
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX, _PROMPT_PREFIX = "base_model.model.", "base_model."
 HEADS = ("classifier", "score")
-"""Names that classes of transformers give to their heads, and that peft looks for."""
+"""Names of the heads in classes of transformers, which peft searches for."""
 
 Config = dict[str, object]
 _FormT = TypeVar("_FormT", DoraDelta, VeraDelta)
 
 
 def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
-    """The edits that keep a configuration from being one adapter of peft, by name, and why; empty if it is one."""
+    """Return the edits that one adapter of peft cannot express, with the reason of each; empty if there are none."""
     found: dict[str, str] = {}
     kinds: dict[PeftKind, str] = {}
     sides: dict[Port, Port] = {}
@@ -69,7 +69,7 @@ def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[st
 
 
 def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
-    """Kind of adapter, or why it is none."""
+    """Return the kind of adapter of an edit, or the reason that peft has none."""
     kind = DELTAS[edit.form.name]
     match kind.peft:
         case PeftKind.PROMPT:
@@ -79,7 +79,7 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
         case PeftKind.LORA if edit.form.bias:
             return "peft's low-rank maps have no bias"
         case PeftKind.DORA:
-            return PeftKind.DORA  # wherever it can be, it is beside a layer and reads what the layer reads
+            return PeftKind.DORA  # a valid edit is parallel to a layer and reads its input
         case PeftKind.VERA if is_linear(edit) and edit.write in PROJECTION_OUTPUTS and reads_input(edit, shape):
             return PeftKind.VERA
         case PeftKind.LORA if (
@@ -102,19 +102,19 @@ AUTO_CLASSES = {
     HEAD_ON_TOKENS: "AutoModelForTokenClassification",
     _BARE: "AutoModel",
 }
-"""Of transformers, by peft's word for the model that an adapter is put on, as ``AutoPeftModel`` has it."""
+"""Class of transformers by peft's task type, as in ``AutoPeftModel``."""
 
 
 def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> str:
-    """What an adapter is put on, in peft's word.
+    """Return peft's task type of the model that an adapter is put on.
 
-    A head on the mean of the outputs is, as everything linear, the mean of a head on every output: that of transformers
-    which labels tokens. Encoder-decoders have no such class whose outputs are the decoder's, some families have none at
-    all or one with more than a linear layer; there the head is a file.
+    A linear head on the mean of the outputs equals the mean of the head on every output. The adapter is therefore put
+    on the token classifier of transformers. Encoder-decoders get the head as a file of its own, as do families without
+    a token classifier of one linear layer.
 
     Args:
-        kind: Of the backbone.
-        backbone: Its name.
+        kind: Kind of the backbone.
+        backbone: Name of the backbone.
         has_head: Whether the task has a head of its own.
     """
     if not has_head:
@@ -125,14 +125,14 @@ def peft_target(kind: StackKind, backbone: str, *, has_head: bool) -> str:
 def write_peft(
     folder: Path, trained: TrainedDelta, *, family: BackboneFamily, shape: BackboneShape, backbone: BackboneFacts
 ) -> None:
-    """Write a trained delta as an adapter of peft on the model that its task needs, the head included.
+    """Write a trained delta, the head included, as an adapter of peft.
 
     Args:
-        folder: Exists; see `new_folder`.
-        backbone: Named in the adapter's config; its own config is read.
+        folder: Existing folder; see `new_folder`.
+        backbone: Backbone named in the adapter's config. Its own config is read.
 
     Raises:
-        ExportError: If an edit cannot be expressed; it is named.
+        ExportError: If an edit cannot be expressed; the error names it.
     """
     obstacles = inexpressible(trained.configuration, shape)
     if obstacles:
@@ -140,7 +140,7 @@ def write_peft(
         raise ExportWishError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
     target = peft_target(shape.kind, backbone.name, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
-    modules = list(_modules(trained.deltas, family, shape, inside=_inside(model)))
+    modules = list(_modules(trained.deltas, family, shape, inside=_base_prefix(model)))
     layers: _Layers = {}
     for module in modules:
         layers.setdefault(module.path, []).append(module)
@@ -175,7 +175,7 @@ def write_peft(
 
 
 def _empty_model(target: str, backbone: str) -> Any:
-    """The model that an adapter is put on, without weights."""
+    """Build the model that an adapter is put on, on the meta device."""
     source = source_of(backbone)
     with hub_access(source), quiet_transformers(), torch.device("meta"):
         import transformers
@@ -185,7 +185,7 @@ def _empty_model(target: str, backbone: str) -> Any:
 
 
 def _labels_tokens(backbone: str) -> bool:
-    """Whether there is a class that labels tokens by nothing but a linear layer; ModernBERT has another head."""
+    """Return whether the backbone has a token classifier with a single linear layer; that of ModernBERT has more."""
     try:
         model = _empty_model(HEAD_ON_TOKENS, backbone)
     except ValueError:  # no such class for this kind of config, as for OLMo
@@ -194,20 +194,20 @@ def _labels_tokens(backbone: str) -> bool:
     return any(own == {f"{name}.weight", f"{name}.bias"} for name in HEADS)
 
 
-def _inside(model: Any) -> str:
-    """Where the base model is in a model; T5 with its language-model head has none, but its parts."""
+def _base_prefix(model: Any) -> str:
+    """Return the path of the base model in a model, with a dot; empty for T5, which has no base module."""
     return "" if model.base_model is model else f"{model.base_model_prefix}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PeftModule:
-    """An edit at one sublayer, beside a linear layer.
+    """Edit at one sublayer, next to a linear layer.
 
     Attributes:
-        path: Of the layer in the model that the adapter is put on.
-        location: Which of its columns the edit is about.
-        delta: The edit's modules.
-        is_input: Whether it scales what the layer reads.
+        path: Path of the layer in the model that the adapter is put on.
+        location: Location of the edited columns in the layer.
+        delta: Modules of the edit.
+        is_input: Whether the edit scales the layer's input.
     """
 
     path: str
@@ -231,11 +231,11 @@ def _modules(deltas: DeltaSet, family: BackboneFamily, shape: BackboneShape, *, 
 
 
 def _lora(layers: _Layers, *, is_of_one_rank: bool) -> tuple[Config, dict[str, Tensor]]:
-    """Several edits of one layer are one of their ranks' sum, whose B is zero where an edit does not write.
+    """Join the edits of each layer to one LoRA of the summed rank; B is zero at columns that an edit skips.
 
     Args:
-        is_of_one_rank: Whether all layers get the largest rank, with zeros, and one scale: servers of language models
-            know one rank and one alpha of an adapter, and leave patterns unread.
+        is_of_one_rank: Whether all layers get the largest rank, padded with zeros, and one scale. Servers of language
+            models read one rank and one alpha per adapter, and ignore patterns.
     """
     ranks = {path: sum(_low_rank(place)[0].shape[1] for place in some) for path, some in layers.items()}
     scales = {path: _scale(some) for path, some in layers.items()}
@@ -265,22 +265,22 @@ def _lora(layers: _Layers, *, is_of_one_rank: bool) -> tuple[Config, dict[str, T
 
 
 def _scale(places: list[_PeftModule]) -> float:
-    """What peft multiplies with: the fixed scale of a lone edit, else nothing."""
+    """Return the LoRA scale of peft: the fixed scale of a single edit, else 1."""
     fixed = places[0].delta.edit.gate.fixed_scale
     return fixed if fixed is not None and len(places) == 1 else 1.0
 
 
 def _low_rank(place: _PeftModule) -> tuple[Tensor, Tensor]:
-    """Down ``(D_in, R)`` and up ``(R, D_out)``."""
+    """Return down ``(D_in, R)`` and up ``(R, D_out)``."""
     delta, form = place.delta, place.delta.form
     affine = form.direction(delta.linear_factor()) if isinstance(form, DoraDelta) else delta.affine()
     if affine.down is None or affine.up is None:
-        raise ExportError(f"LoRA needs a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
+        raise ExportError(f"an edit of LoRA must be a low-rank map; got {place.delta.edit.form.name}. This is a bug.")
     return affine.down, affine.up
 
 
 def _matrices(place: _PeftModule, scale: float) -> tuple[Tensor, Tensor]:
-    """A ``(R, D_in)`` and B ``(all columns, R)``, B over what peft multiplies it with."""
+    """Return A ``(R, D_in)`` and B ``(all columns, R)``; B is divided by peft's scale."""
     down, up = _low_rank(place)
     dtype = next(place.delta.parameters()).dtype
     whole = place.location.whole(up.shape[1])
@@ -292,12 +292,12 @@ def _matrices(place: _PeftModule, scale: float) -> tuple[Tensor, Tensor]:
 def _form_of(place: _PeftModule, kind: type[_FormT]) -> _FormT:
     form = place.delta.form
     if not isinstance(form, kind):
-        raise ExportError(f"an adapter holds one kind of form; got {type(form).__name__}. This is a bug.")
+        raise ExportError(f"the edits of an adapter must be of one form; got {type(form).__name__}. This is a bug.")
     return form
 
 
 def _magnitudes(layers: _Layers) -> dict[str, Tensor]:
-    """Of all columns of each layer; those that no edit writes have their own norm, which is what peft divides by."""
+    """Return the magnitudes of all columns of each layer; columns without an edit get their norm, peft's divisor."""
     tensors: dict[str, Tensor] = {}
     for path, some in layers.items():
         for form in (_form_of(place, DoraDelta) for place in some):
@@ -308,7 +308,7 @@ def _magnitudes(layers: _Layers) -> dict[str, Tensor]:
 
 
 def _vera(places: list[_PeftModule], layers: _Layers) -> tuple[Config, dict[str, Tensor]]:
-    """Edits of other matrices, or of other columns of a layer, are ranks of their own: peft's A and B are one pair."""
+    """Join VeRA edits to one adapter with one pair A and B; each pair of matrices and columns gets its own ranks."""
     forms = [(place, _form_of(place, VeraDelta)) for place in places]
     known: dict[tuple[VeraMatrices, int], int] = {}
     ranks, in_width, out_width = 0, 0, 0

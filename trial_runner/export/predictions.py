@@ -1,4 +1,4 @@
-"""What an export makes of texts that no task holds: labels with their probabilities, or written texts."""
+"""Predictions of an export for new texts: labels with their probabilities, or generated texts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,19 +22,19 @@ from trial_runner.runner import chosen_precision
 from trial_runner.tasks import Task, kind_of
 from trial_runner.tasks.classification.kind import encode_split
 
-_LONGEST = 512
+_MAX_TOKENS = 512
 
 Tell = Callable[[int, int], None]
-"""Told how many of how many are done, after every batch."""
+"""Callback with the number of finished rows and that of all rows, called after every batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What is predicted for one text.
+    """Prediction for one text.
 
     Attributes:
-        answer: The label, the number of a regression, or the text that was written.
-        scores: Probability of every label; None where there are none to choose among.
+        answer: Label, number of a regression, or generated text.
+        scores: Probability of every label; None for regressions and generated texts.
     """
 
     answer: str
@@ -50,33 +50,33 @@ def classify(
     backbone: str | None = None,
     tell: Tell,
 ) -> list[Prediction]:
-    """Labels of texts or pairs of texts, in their order.
+    """Predict the labels of texts or of pairs of texts, in their order.
 
     Args:
-        folder: Of the export of a classification.
-        rows: One or two texts each, of all the same number.
-        max_tokens: Longer texts are cut; None for what the backbone takes, at most 512.
-        batch_size: Rows of a pass; those of like lengths are computed together.
-        backbone: Name or folder; None takes the one that the export names.
-        tell: See `Tell`.
+        folder: Folder of the export of a classification.
+        rows: One or two texts per row, equally many in all rows.
+        max_tokens: Number of tokens to which texts are truncated; None for the backbone's limit, at most 512.
+        batch_size: Number of rows per pass; rows of similar lengths share a pass.
+        backbone: Name or folder; None for the one that the export names.
+        tell: Callback for progress; see `Tell`.
 
     Raises:
         ExportError: If the export was changed, belongs to another backbone, or has no task head.
-        BackboneError: If the backbone cannot be had.
+        BackboneError: If the backbone cannot be loaded.
     """
     export = OpenedExport.read(folder, backbone)
     labels, (logits_of, config), place = export.labels, export.labeller(), default_device()
     limit, pad_token_id = position_limit(config), padding_token(config)
-    longest = min(limit or _LONGEST, _LONGEST) if max_tokens is None else max_tokens
+    longest = min(limit or _MAX_TOKENS, _MAX_TOKENS) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
     tokenizer = export.tokenizer()
     split, _ = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
     check_ids(tokenizer, config, [split.input_ids])
     outputs = np.zeros((len(rows), len(labels)))
-    with torch.inference_mode(), _computing(export.precision, place):
+    with torch.inference_mode(), _autocast(export.precision, place):
         for some in _batches(np.diff(split.offsets), batch_size, tell):
             logits = logits_of(split.batch(some, pad_token_id)).double()  # (B, labels)
-            # a classification has two labels at least, so that one is the number of a regression
+            # one label is a regression: classifications have two or more
             outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
     if len(labels) == 1:
         return [Prediction(answer=f"{number:.6g}", scores=None) for (number,) in outputs.tolist()]
@@ -94,32 +94,32 @@ def write(
     backbone: str | None = None,
     tell: Tell,
 ) -> list[Prediction]:
-    """Texts that are written for sources, in their order.
+    """Generate texts for sources, in their order.
 
     Args:
-        folder: Of the export of a task whose answer is a text.
-        sources: What is read, as training read it.
-        task: What the trial was trained for: says how sources are cut and texts generated.
-        batch_size: Sources of a pass; those of like lengths are computed together.
-        backbone: Name or folder; None takes the one that the export names.
-        tell: See `Tell`.
+        folder: Folder of the export of a text-generation task.
+        sources: Source texts, in the format of the training.
+        task: Task of the training, with its options of truncation and generation.
+        batch_size: Number of sources per pass; sources of similar lengths share a pass.
+        backbone: Name or folder; None for the one that the export names.
+        tell: Callback for progress; see `Tell`.
 
     Raises:
         ExportError: If the export was changed or belongs to another backbone.
-        BackboneError: If the backbone cannot be had.
+        BackboneError: If the backbone cannot be loaded.
     """
     export = OpenedExport.read(folder, backbone)
     (model, is_one_by_one), place = export.writer(), default_device()
     encode = kind_of(task).encoder
     if encode is None:
-        raise ExportError(f"a {task.kind} task writes no texts. This is a bug in trial_runner/export.")
+        raise ExportError(f"the task of a generation must have texts as answers; got {task.kind}. This is a bug.")
     tokenizer = export.tokenizer()
     encoder = encode(task, tokenizer, model.shape.kind)
     rows, _ = encoder.sources(sources)
     check_ids(tokenizer, config_of(export.source), [rows.ids])
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
-    with torch.inference_mode(), _computing(export.precision, place):
+    with torch.inference_mode(), _autocast(export.precision, place):
         for some in _batches(rows.lengths, 1 if is_one_by_one else batch_size, tell):
             prompts = rows.padded(some, model.pad_token_id, on_left=encoder.stack is StackKind.DECODER)
             (written,) = writer.write(*prompts, copies=1, device=place)
@@ -129,14 +129,14 @@ def write(
 
 
 @contextmanager
-def _computing(precision: str, place: torch.device) -> Iterator[None]:
-    """Compute with products of the precision of the training."""
+def _autocast(precision: str, place: torch.device) -> Iterator[None]:
+    """Compute products in the precision of the training, within the context."""
     with torch.autocast(place.type, torch.bfloat16, enabled=chosen_precision(precision, place) == "bf16"):
         yield
 
 
 def _batches(lengths: NDArray[Any], size: int, tell: Tell) -> Iterator[NDArray[Any]]:
-    """All rows, those of like lengths together, longest first, so that what is too large is too large at once."""
+    """Yield the indices of all rows, longest rows first, so that a lack of memory shows at the first batch."""
     order = np.argsort(-lengths, kind="stable")
     for start in range(0, len(order), size):
         yield order[start : start + size]

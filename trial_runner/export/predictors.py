@@ -1,6 +1,7 @@
-"""What labels or writes with an export of any form, loaded as those load it who have the export alone.
+"""Models that label or generate texts with an export of any form, loaded from the export alone.
 
-A delta of this project's is attached to its backbone, an adapter loaded by peft, merged weights by transformers.
+A delta in the project's own format is attached to its backbone; an adapter is loaded by peft, merged weights by
+transformers.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,19 +46,19 @@ _READABLE = (DELTASPACE, PEFT, MERGED)
 
 
 Logits = Callable[[Batch], Tensor]
-"""``(B, labels)`` of a batch."""
+"""Function that returns the logits ``(B, labels)`` of a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OpenedExport:
-    """A folder that was exported, before its weights are read.
+    """Folder of an export, before its weights are read.
 
     Attributes:
         form: ``deltaspace``, ``peft`` or ``merged``.
-        source: Where backbone and tokenizer are; of merged weights the folder itself.
-        backbone: What it was trained on.
-        facts: Everything that ``delta.json`` says.
-        device: Where it computes; that of this process unless another is named.
+        source: Source of backbone and tokenizer; of merged weights the folder itself.
+        backbone: Backbone of the training.
+        facts: Content of ``delta.json``.
+        device: Device of the computation.
     """
 
     folder: Path
@@ -69,32 +70,32 @@ class OpenedExport:
 
     @classmethod
     def read(cls, folder: Path, backbone: str | None = None) -> "OpenedExport":
-        """Read what an export says of itself.
+        """Read the JSON file of an export.
 
         Args:
-            backbone: Name or folder; None takes the one that the export names.
+            backbone: Name or folder; None for the one that the export names.
 
         Raises:
-            ExportError: If it cannot be read, or is of a form that nothing here predicts with.
+            ExportError: If the file cannot be read, or the export has an unknown form.
         """
         facts = read_json(folder / DELTA_FACTS)
         form = str(facts.get("format"))
         if form not in _READABLE:
-            raise ExportWishError(f"an export that predicts must be one of {', '.join(_READABLE)}; {folder} is {form}.")
+            raise ExportWishError(f"an export's format must be one of {', '.join(_READABLE)}; got {form} in {folder}.")
         named = BackboneFacts.from_json(facts.get("backbone"))
         source = str(folder) if form == MERGED else backbone or named.name
         return cls(folder=folder, form=form, source=source, backbone=named, facts=facts)
 
     @property
     def precision(self) -> str:
-        """What is computed in: with a delta what the trial was trained in, else what those have who load the folder."""
+        """Precision of products: with a delta that of the training, else fp32, as in transformers without autocast."""
         if self.form != DELTASPACE:
             return "fp32"
-        return "bf16" if self._held.dtype == "bf16" else str(self.facts.get("precision") or "fp32")
+        return "bf16" if self._backbone_source.dtype == "bf16" else str(self.facts.get("precision") or "fp32")
 
     @property
-    def _held(self) -> BackboneSource:
-        """The backbone, held as in the training."""
+    def _backbone_source(self) -> BackboneSource:
+        """Backbone, with the dtype and quantization of the training."""
         return self.backbone.source_at(self.source)
 
     @property
@@ -102,18 +103,18 @@ class OpenedExport:
         """Name of each class, by index.
 
         Raises:
-            ExportError: If there is no task head, or its labels are no texts.
+            ExportError: If there is no task head, or its labels are no list of texts.
         """
         labels = labels_of(self.facts, self.folder)
         if labels is None:
-            raise ExportError(f"the export in {self.folder} must have a task head to predict labels; it has none.")
+            raise ExportError(f"the export in {self.folder} must have a task head to predict labels; got none.")
         return labels
 
     def tokenizer(self) -> Any:
-        """The tokenizer of the backbone.
+        """Load the tokenizer of the backbone.
 
         Raises:
-            ExportError: If it is not the one of the training.
+            ExportError: If it differs from that of the training.
         """
         tokenizer = merged_tokenizer(self.folder) if self.form == MERGED else load_tokenizer(self.source)
         stated = self.facts.get("tokenizer")
@@ -121,17 +122,17 @@ class OpenedExport:
         found = tokenizer_id(tokenizer)
         if wanted is not None and wanted != found:
             raise ExportError(
-                f"the backbone must have the tokenizer of the training, {str(wanted)[:12]}; {self.source} has "
-                f"{found[:12]}. Restore it."
+                f"the tokenizer of {self.source} must be that of the training, {str(wanted)[:12]}; got {found[:12]}. "
+                "Restore it."
             )
         return tokenizer
 
     def labeller(self) -> tuple[Logits, Mapping[str, Any]]:
-        """What labels texts, on the device of this process, and the entries of the backbone's ``config.json``.
+        """Return a function that computes logits of labels, and the entries of the backbone's ``config.json``.
 
         Raises:
             ExportError: If the export was changed, belongs to another backbone, or has no task head.
-            BackboneError: If the backbone cannot be had.
+            BackboneError: If the backbone cannot be loaded.
         """
         labels = self.labels
         if self.form == MERGED:
@@ -139,7 +140,7 @@ class OpenedExport:
         if self.form == PEFT:
             return self._adapter(labels)
         register_attention()
-        loaded = load_backbone(self._held, attn_implementation=ATTENTION)
+        loaded = load_backbone(self._backbone_source, attn_implementation=ATTENTION)
         loaded.model.to(self.device)
         delta = load_delta(loaded, self.folder)
         return delta.logits, config_of(self.source)
@@ -160,7 +161,7 @@ class OpenedExport:
         kind = shape_of(config).kind
         target = peft_target(kind, self.source, has_head=True)
         options = {"num_labels": len(labels)} if target == HEAD_ON_TOKENS else {}
-        model = self._with_adapter(_whole(self._held, AUTO_CLASSES[target], **options))
+        model = self._with_adapter(_load_model(self._backbone_source, AUTO_CLASSES[target], **options))
         head: TaskHead | None = None if target == HEAD_ON_TOKENS else load_head(self.folder)
         device = self.device
         if head is not None:
@@ -177,17 +178,21 @@ class OpenedExport:
         return logits, config
 
     def writer(self) -> tuple[Backbone, bool]:
-        """What writes texts, on the device of this process; and whether it writes them one by one.
+        """Return a language model, and whether it must generate texts one by one.
 
-        With a prompt peft counts positions from the padding, so that texts cannot be padded. See `labeller`.
+        With a prompt peft counts positions from the padding, so that texts cannot be padded.
+
+        Raises:
+            ExportError: If the export was changed or belongs to another backbone.
+            BackboneError: If the backbone cannot be loaded.
         """
         if self.form == DELTASPACE:
             register_attention()
-            base = load_language_model(self._held, attn_implementation=ATTENTION)
+            base = load_language_model(self._backbone_source, attn_implementation=ATTENTION)
             base.whole.to(self.device)
             load_delta(base.whole, self.folder)
             return base, False
-        held = self.source if self.form == MERGED else self._held
+        held = self.source if self.form == MERGED else self._backbone_source
         model = load_language_model(held, attn_implementation="sdpa", keeps_layers=True)
         model.whole.to(self.device)
         if self.form == MERGED:
@@ -199,7 +204,7 @@ class OpenedExport:
         return replace(model, language_model=adapted), adapted.active_peft_config.is_prompt_learning
 
     def _with_adapter(self, model: Any) -> Any:
-        """A model of transformers with the adapter on it."""
+        """Put the adapter on a model of transformers."""
         wanted = self.backbone
         if wanted.source.is_as_stored:
             found = tensors_sha256(base_tensors(getattr(model, "base_model", model).state_dict()))
@@ -208,21 +213,19 @@ class OpenedExport:
         if found != wanted.weights_sha256:
             raise ExportWishError(
                 f"the adapter must be put on the backbone it was trained on, {wanted.name} (weights "
-                f"{wanted.weights_sha256[:12]}); {self.source} has {found[:12]}. Name that one."
+                f"{wanted.weights_sha256[:12]}); got {self.source} ({found[:12]}). Name that one."
             )
         try:
             with quiet_quantizers():
                 from peft import PeftModel
         except ImportError as error:
-            raise ExportError(
-                "peft must be installed to predict with an adapter of peft. Run pip install peft."
-            ) from error
+            raise ExportError("cannot load an adapter of peft: peft is not installed. Run pip install peft.") from error
         with quiet_transformers():
             return PeftModel.from_pretrained(model, str(self.folder)).to(self.device).eval()
 
 
-def _whole(source: BackboneSource, auto_class: str, **options: Any) -> Any:
-    """A model of transformers, its head without weights."""
+def _load_model(source: BackboneSource, auto_class: str, **options: Any) -> Any:
+    """Load a model of transformers; its head may lack weights."""
     place = source_of(source.name)
     with hub_access(place), quiet_transformers(), quiet_quantizers():
         import transformers

@@ -1,7 +1,7 @@
-"""What training left of a trial, read from the snapshot of its last step, and the project's own format of it.
+"""Trained delta of a trial, read from the snapshot of its last step, and the project's own format of it.
 
-What is stored of a delta set are its parameters, named ``deltas.`` and their path, but for forms of the whole model: of
-diff pruning the places that are kept and their changes, of a random subspace the seeds of its projections beside its
+The stored tensors of a delta set are its parameters, named ``deltas.`` and their path. Forms of the whole model differ:
+diff pruning stores the positions and values of its changes, a random subspace the seeds of its projections and its
 numbers. The files are ``delta.safetensors`` and ``delta.json``.
 """
 
@@ -34,7 +34,7 @@ _DTYPES = frozenset(map(str, (torch.float16, torch.bfloat16, torch.float32, torc
 
 
 def stored_tensors(deltas: DeltaSet) -> dict[str, Tensor]:
-    """Everything that must be stored of a folded delta set, copied to the CPU."""
+    """Return all stored tensors of a folded delta set, copied to the CPU."""
     path, whole = _whole_path(deltas), deltas.whole
     tensors: dict[str, Tensor] = dict(deltas.named_parameters())
     if whole is not None:
@@ -45,24 +45,24 @@ def stored_tensors(deltas: DeltaSet) -> dict[str, Tensor]:
 
 
 def number_stored(tensors: Mapping[str, Tensor]) -> int:
-    """How many trained parameters some tensors hold; places and seeds are none."""
+    """Return the number of trained parameters in stored tensors, without positions and seeds."""
     return sum(tensor.numel() for name, tensor in tensors.items() if tensor.is_floating_point() and _is_delta(name))
 
 
 def check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse tensors that are not as many as a folded configuration stores, before anything is built of it.
+    """Check that tensors have as many parameters as a folded configuration stores, before modules are built.
 
     Raises:
-        ExportError: If they are not, or the configuration is not valid on the backbone.
+        ExportError: If they have not, or the configuration is not valid on the backbone.
     """
     try:
         stored, held = count(configuration, shape).stored, number_stored(tensors)
     except InvalidEditError as error:
-        raise ExportError(f"an export must be of a configuration that its backbone can have; {error}") from error
+        raise ExportError(f"the configuration of an export must be valid on its backbone; {error}") from error
     if stored != held:
         raise ExportError(f"an export must hold the {stored:,} parameters of its configuration; got {held:,}.")
     if folded_configuration(configuration) != configuration:
-        raise ExportError("an export must hold tables in place of the networks that made them; got a network.")
+        raise ExportError("an export must hold folded tables; got a network that computes one. Export it again.")
     odd = sorted({str(one.dtype) for one in tensors.values() if one.is_floating_point()} - _DTYPES)
     if odd:
         raise ExportError(f"an export must hold weights of 16, 32 or 64 bits; got {', '.join(odd)}.")
@@ -70,7 +70,7 @@ def check_fits(configuration: Configuration, shape: BackboneShape, tensors: Mapp
 
 @torch.no_grad()
 def load_tensors(deltas: DeltaSet, tensors: Mapping[str, Tensor]) -> None:
-    """Give a folded delta set what `stored_tensors` returned.
+    """Load the tensors of `stored_tensors` into a folded delta set.
 
     Raises:
         ExportError: If a tensor is missing, unknown or of another shape.
@@ -82,7 +82,7 @@ def load_tensors(deltas: DeltaSet, tensors: Mapping[str, Tensor]) -> None:
         try:
             whole.take_own({name: given.pop(f"{path}{name}") for name in whole.own_names})
         except (KeyError, IndexError, RuntimeError) as error:
-            raise ExportError(f"an export must hold whole tensors; got a problem with {error}.") from error
+            raise ExportError(f"cannot load an export's tensors: problem with {error}. Export it again.") from error
         if not whole.stores_parameters:
             named = {name: one for name, one in named.items() if not name.startswith(path)}
     if set(named) != set(given):
@@ -100,7 +100,7 @@ def _is_delta(name: str) -> bool:
 
 
 def _whole_path(deltas: DeltaSet) -> str:
-    """Where the change of the whole model is in a delta set, with a dot at the end."""
+    """Return the path of the whole-model change in a delta set, with a dot; empty without one."""
     return next((f"{name}." for name, module in deltas.named_modules() if module is deltas.whole), "")
 
 
@@ -109,14 +109,14 @@ _BUFFERS = "buffers.deltas."
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainedDelta:
-    """What must be kept of a trial: nothing of a pack, an optimiser, or a network that only served training.
+    """Trained modules of a trial, without pack, optimizer, and networks used in training alone.
 
     Attributes:
-        deltas: Folded, in evaluation mode.
-        head: The task head; None where the task has none of its own.
-        trained_as: The configuration before it was folded.
-        counts: Of ``trained_as``.
-        backbone_sha256: Hash of the weights of the backbone it was trained on.
+        deltas: Delta set, folded, in evaluation mode.
+        head: Task head; None where the task has none of its own.
+        trained_as: Configuration before it was folded.
+        counts: Parameter counts of ``trained_as``.
+        backbone_sha256: Hash of the weights of the backbone.
     """
 
     deltas: DeltaSet
@@ -127,19 +127,19 @@ class TrainedDelta:
 
     @property
     def configuration(self) -> Configuration:
-        """What is stored."""
+        """Stored configuration."""
         return self.deltas.configuration
 
     @property
     def is_folded(self) -> bool:
-        """Whether tables stand where networks were, so that outputs agree with the trial's up to rounding only."""
+        """Whether networks were replaced by tables, so that outputs equal the trial's only up to rounding."""
         return self.configuration != self.trained_as
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that is stored of the deltas.
+        """Return all stored tensors of the deltas.
 
         Raises:
-            ExportError: If it is not as much as the configuration counts.
+            ExportError: If their number of parameters differs from that of the configuration.
         """
         tensors = stored_tensors(self.deltas)
         held, counted = number_stored(tensors), self.deltas.counts.stored
@@ -152,15 +152,15 @@ class TrainedDelta:
 
 
 def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | None = None) -> TrainedDelta:
-    """Take what must be kept out of a snapshot.
+    """Build the trained delta from a snapshot.
 
     Args:
-        snapshot: Of the trial's last step.
-        shape: The backbone it was trained on.
-        frozen: Weights of the base model by name; needed by forms that are computed of them.
+        snapshot: Snapshot of the trial's last step.
+        shape: Shape of the backbone.
+        frozen: Weights of the base model by name; needed by forms that are computed from them.
 
     Raises:
-        SnapshotError: If the snapshot lacks something.
+        SnapshotError: If the snapshot is incomplete.
         CodecError: If its configuration cannot be read.
     """
     tensors = {name: tensor for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
@@ -169,7 +169,7 @@ def trained_delta(snapshot: Snapshot, shape: BackboneShape, *, frozen: Frozen | 
         configuration, seed = configuration_from_json(facts["configuration"]), int(facts["seed"])
         counts = count(configuration, shape)
         held = sum(tensor.numel() for name, tensor in tensors.items() if name.startswith(PREFIX))
-        if held != counts.trained:  # before anything is built of it
+        if held != counts.trained:  # before modules are built
             raise ValueError(f"its {held:,} parameters, where its configuration trains {counts.trained:,}")
         deltas = _deltas(configuration, shape, tensors, seed, frozen)
         labels = tuple(str(label) for label in facts.get("labels", ()))
@@ -196,7 +196,7 @@ def _deltas(
     seed: int,
     frozen: Frozen | None,
 ) -> DeltaSet:
-    """The trained deltas, folded."""
+    """Build the trained deltas, folded."""
     dtype = next((one.dtype for name, one in tensors.items() if name.startswith(PREFIX)), torch.float32)
     deltas = DeltaSet(configuration, shape, seed=derived_seed(seed, "deltas"), dtype=dtype, frozen=frozen)
     with torch.no_grad():
@@ -220,12 +220,12 @@ def write_delta(
     """Write a trained delta into a folder.
 
     Args:
-        folder: Exists; see `new_folder`.
-        backbone: Of which it is one.
-        about: More to say in ``delta.json``: JSON-able values by names of their own.
+        folder: Existing folder; see `new_folder`.
+        backbone: Backbone of the delta.
+        about: More entries of ``delta.json``: JSON values by names not in use.
 
     Raises:
-        ExportError: If the tensors are not those that the configuration counts.
+        ExportError: If the number of parameters differs from that of the configuration.
     """
     head = {} if trained.head is None else trained.head.tensors()
     tensors = trained.tensors() | {f"{HEAD_PREFIX}{name}": tensor for name, tensor in head.items()}
@@ -241,13 +241,13 @@ def write_facts(
     backbone: BackboneFacts,
     about: Mapping[str, object] | None = None,
 ) -> None:
-    """Write ``delta.json``: what an export of any form is.
+    """Write ``delta.json``, the description of an export of any form.
 
     Args:
-        folder: With the weights.
+        folder: Folder with the weights.
         form: ``deltaspace``, ``peft`` or ``merged``.
-        backbone: Of which it is one.
-        about: See `write_delta`.
+        backbone: Backbone of the delta.
+        about: More entries; see `write_delta`.
     """
     head = {} if trained.head is None else trained.head.tensors()
     is_own = form == DELTASPACE

@@ -170,7 +170,7 @@ def test_a_language_model_computes_with_the_delta_until_it_is_detached(tiny_lang
     loaded.detach()
     loaded.detach()
     assert torch.equal(model(**inputs).logits, frozen)
-    with pytest.raises(ExportError, match="logits need a head"):
+    with pytest.raises(ExportError, match="must have a head to compute logits"):
         open_delta(folder).logits(inputs)
 
 
@@ -249,7 +249,10 @@ def test_tensors_of_other_names_or_shapes_are_refused(rig, tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "match"),
-    [("delta.json", "must have a readable delta.json"), ("delta.safetensors", "must have a file delta.safetensors")],
+    [
+        ("delta.json", "must have a readable delta.json"),
+        ("delta.safetensors", "cannot read delta.safetensors of an export"),
+    ],
 )
 def test_a_folder_that_is_no_whole_export_is_refused(rig, folder, file, match):
     (folder / file).unlink()
@@ -348,9 +351,9 @@ def test_width_mismatch_is_refused_before_building(rig, tmp_path, monkeypatch):
     [
         ({"labels": 5}, "must be a list of texts"),
         ({"labels": [["no"], "yes", "perhaps"]}, "must be a list of texts"),
-        ({"labels": ["no", "yes"]}, "head must be whole"),
-        ({"backbone": {"name": 5}}, "must be whole; got name: "),
-        ({"backbone": [1]}, "must be whole; got no names"),
+        ({"labels": ["no", "yes"]}, "cannot load the head of an export"),
+        ({"backbone": {"name": 5}}, "must have its fields; got name: "),
+        ({"backbone": [1]}, "must have its fields; got no names"),
         ({"configuration": [1, 2]}, "must be of schema version"),
         ({"configuration": {"schema_version": 2, "edits": 7}}, "stored configuration"),
         ({"weights": "none"}, "must be as it was written"),
