@@ -62,7 +62,7 @@ def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[st
             kind is PeftKind.IA3
             and sides.setdefault(SOLE_READERS.get(edit.write, edit.write), edit.write) is not edit.write
         ):
-            found[name] = "peft scales what a layer reads or what it writes, not both"
+            found[name] = "peft scales the input or the output of a layer, not both"
     if not configuration.edits:
         found["nothing"] = "the configuration has no edit, only a head"
     return found
@@ -85,11 +85,11 @@ def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
         case PeftKind.LORA if (
             is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in PROJECTION_OUTPUTS
         ):
-            return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read what their layer reads"
+            return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read the input of their layer"
         case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
             if edit.write in (*PROJECTION_OUTPUTS, *SOLE_READERS):
                 return PeftKind.IA3
-            return "peft scales what a linear layer reads or writes"
+            return "peft scales the input or output of a linear layer"
         case _:
             return "peft has no such adapter"
 

@@ -139,7 +139,7 @@ class Ranks:
         """End the processes."""
         self._end()
 
-    def _answers(self, ranks: Sequence[int], what: str) -> list[RankAnswer]:
+    def _answers(self, ranks: Sequence[int], operation: str) -> list[RankAnswer]:
         """Return the answers of ranks; raise a refusal only after all, which take part in the computation."""
         waiting = {self._connections[rank]: rank for rank in ranks}
         found: dict[int, RankAnswer] = {}
@@ -149,9 +149,9 @@ class Ranks:
                 try:
                     found[rank] = pickle.loads(self._connections[rank].recv_bytes())
                 except (EOFError, OSError):
-                    raise self._loss_of(rank, what) from None
+                    raise self._loss_of(rank, operation) from None
                 if found[rank].trouble:
-                    raise self._loss_of(rank, what, found[rank].trouble)
+                    raise self._loss_of(rank, operation, found[rank].trouble)
         for answer in found.values():
             if answer.refusal is not None:
                 raise answer.refusal
@@ -175,7 +175,7 @@ class Ranks:
             )
         its.close()
 
-    def _loss_of(self, rank: int, what: str, trouble: str = "") -> RuntimeError:
+    def _loss_of(self, rank: int, operation: str, trouble: str = "") -> RuntimeError:
         """End all ranks and return the error that names the cause."""
         process = self._processes[rank]
         with suppress(subprocess.TimeoutExpired):
@@ -189,7 +189,7 @@ class Ranks:
                 how += f"; its last line: {lines[-1][:_MAX_LOG_CHARACTERS]}"
         count = len(self._processes)
         self.close()
-        return RuntimeError(f"cannot {what}: shard {rank + 1} of {count} was lost, {how}")
+        return RuntimeError(f"cannot {operation}: shard {rank + 1} of {count} was lost, {how}")
 
 
 def _end(processes: list[subprocess.Popen[bytes]], connections: list[Connection], folder: Path) -> None:

@@ -245,7 +245,7 @@ def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
     ]
     assert reasons(biased) == ["edit 0 (lowrank at ffn from x_ffn to u, gate add): peft's low-rank maps have no bias"]
     assert reasons(Q, beside, added) == [
-        "edit 1 (lowrank at ffn from x_ffn to f, gate add): peft's low-rank maps read what their layer reads",
+        "edit 1 (lowrank at ffn from x_ffn to f, gate add): peft's low-rank maps read the input of their layer",
         f"edit 2 (diag at attn from x_attn to o, gate add): {none}",
     ]
     assert reasons(Q, TIMES[Port.K]) == [
@@ -253,7 +253,7 @@ def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
         "edit 0 (lowrank at attn from x_attn to q, gate scale)"
     ]
     assert reasons(TIMES[Port.M], both) == [
-        "edit 1 (diag at ffn to f, gate mul): peft scales what a layer reads or what it writes, not both"
+        "edit 1 (diag at ffn to f, gate mul): peft scales the input or the output of a layer, not both"
     ]
     assert reasons() == ["nothing: the configuration has no edit, only a head"]
     with pytest.raises(ExportError, match=r"edit 1 \(bottleneck at ffn from x_ffn to f, gate add\)"):
