@@ -159,7 +159,7 @@ def licence_line(name: str) -> str:
     """Return one line on the licence of an export."""
     licence = licence_of(name)
     stated = f"are under {licence}" if licence else "have a licence of their own (see its model card)"
-    return f"The weights of the backbone {public_name(name)} {stated}; the licence covers weights trained on them as well."
+    return f"The weights of the backbone {public_name(name)} {stated}; it covers weights trained on them as well."
 
 
 def _cached(name: str, file: str) -> Path | None:
