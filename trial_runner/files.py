@@ -178,8 +178,9 @@ def new_folder(path: Path) -> Iterator[Path]:
         open_alike(temporary)
         temporary.rename(path)
     except OSError as error:
+        why = error.strerror.lower() if error.strerror else error
         raise ExportError(
-            f"an export must be written; got: {error}. Choose another place or free some space."
+            f"cannot write the export to {path}: {why}. Choose another place or free some space."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

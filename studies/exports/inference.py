@@ -234,7 +234,8 @@ def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "S
                 file.write(_as_line({**row, **added}) + "\n")
             _check_is_new(output)
     except OSError as error:
-        raise StudiesError(f"predictions must be written; got: {error}. Choose another place.") from error
+        why = error.strerror.lower() if error.strerror else error
+        raise StudiesError(f"cannot write predictions to {output}: {why}. Choose another file.") from error
 
 
 def _as_line(row: object) -> str:

@@ -27,7 +27,7 @@ def test_what_was_written_is_there(tmp_path):
 )
 def test_what_cannot_be_read_again_is_no_export(tmp_path, name, content):
     with (
-        pytest.raises(ExportError, match=f"must be written; got: {name} does not hold what was written"),
+        pytest.raises(ExportError, match=f": {name} does not hold what was written. Choose another place"),
         new_folder(tmp_path / "export") as place,
     ):
         (place / name).write_bytes(content)
