@@ -56,6 +56,16 @@ def test_a_replicate_ends_without_being_a_best():
     assert tally.course == ((1, 0.1),)
 
 
+def test_replicate_moves_its_original_to_the_mean_score():
+    tally = build_tally([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    tally.add(complete(6, 0.0, replicate_of=5))
+    tally.add(complete(7, 0.15, replicate_of=5))
+    assert [(one.number, one.score) for one in tally.top][:3] == [(4, 0.5), (3, 0.4), (2, 0.3)]
+    assert tally.top[3].number == 5
+    assert tally.top[3].score == pytest.approx(0.25)
+    assert [one.number for one in tally.top] == [4, 3, 2, 5, 1]
+
+
 def test_the_head_alone_is_a_reference_once_it_is_complete():
     tally = build_tally([0.5])
     assert (tally.head_only, tally.constant) == (None, 0.1)
