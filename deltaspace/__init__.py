@@ -1,4 +1,4 @@
-"""Design-space search for parameter-efficient fine-tuning: what a user imports and types.
+"""Design-space search for parameter-efficient fine-tuning: the public Python interface.
 
 Example:
     >>> import deltaspace
@@ -7,7 +7,7 @@ Example:
     >>> study.export("winner")
     >>> deltaspace.predict("winner", ["Return the mean of an array."])
 
-A name is imported when it is first used, so that importing the package takes no time and loads no torch.
+Each name is imported at its first use, so importing the package is fast and loads no torch.
 """
 
 TYPE_CHECKING = False  # as type checkers read it; nothing is imported before `entry_point` is ready for Ctrl-C
@@ -57,7 +57,7 @@ __all__ = sorted(("errors", *_PLACES))
 
 
 def __getattr__(name: str) -> object:
-    """A public name, from where it is at home."""
+    """Return a public name, imported from its module."""
     import importlib
 
     if name == "errors":
@@ -76,5 +76,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Return the public names."""
     return sorted({*globals(), *__all__})

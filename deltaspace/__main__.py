@@ -1,4 +1,4 @@
-"""``python -m deltaspace`` is the command ``deltaspace``."""
+"""Entry point of ``python -m deltaspace``, the same as the command ``deltaspace``."""
 
 import sys
 

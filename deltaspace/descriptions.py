@@ -1,4 +1,4 @@
-"""Questions about configurations that need no study: sizes of backbones, counts, descriptions, published methods."""
+"""Functions on configurations that need no study: sizes of backbones, counts, descriptions, published methods."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ _EMBEDDED = "embedded"
 
 
 def shape_of(backbone: str = _EMBEDDED) -> BackboneShape:
-    """The sizes of a backbone: layers, widths, heads, parameters. Its config.json is read, no weights.
+    """Return the sizes of a backbone: layers, widths, heads, parameters. Reads its config.json and no weights.
 
     Example:
         >>> deltaspace.shape_of("roberta-base").parameters
@@ -49,15 +49,15 @@ def shape_of(backbone: str = _EMBEDDED) -> BackboneShape:
 
 
 def count(what: "str | Configuration | Trial", backbone: str | None = None, **settings: float | str) -> Counts:
-    """The parameters of a published method, a configuration or a trial, without the task head.
+    """Return the number of parameters of a published method, a configuration or a trial, without the task head.
 
     Example:
         >>> deltaspace.count("mam_adapter", "facebook/bart-large", l=30, r=512).weights_only
         27377664
 
     Args:
-        what: A method such as ``mam_adapter``, a point such as ``lora_qv:r=8``, a configuration, or a trial.
-        backbone: As of `shape_of`; None is the study's own for a trial, else the embedded one.
+        what: Method such as ``mam_adapter``, point such as ``lora_qv:r=8``, configuration, or trial.
+        backbone: Backbone, as in `shape_of`; None is the study's own for a trial, else the embedded one.
         **settings: Hyper-parameters of the method, by name or by the letter of its paper.
 
     Raises:
@@ -71,18 +71,19 @@ def count(what: "str | Configuration | Trial", backbone: str | None = None, **se
 def describe(
     what: "str | Configuration | Trial", backbone: str | None = None, **settings: float | str
 ) -> "ConfigurationView":
-    """What a published method, a configuration or a trial does on a backbone; ``print`` shows it as text.
+    """Return the description of a method, a configuration or a trial on a backbone; ``print`` shows it as text.
 
-    Sentence, the four dimensions, formulas with the shapes of their matrices, counts, the nearest published methods.
+    It has a sentence, the four dimensions, formulas with the shapes of their matrices, counts, and the nearest
+    published methods.
 
     Example:
         >>> print(deltaspace.describe("mam_adapter", "roberta-base", r=512))
         >>> deltaspace.describe(study.best).sentence
 
     Args:
-        what: As of `count`.
-        backbone: As of `count`.
-        **settings: As of `count`.
+        what: Method, point, configuration or trial, as in `count`.
+        backbone: Backbone, as in `count`.
+        **settings: Hyper-parameters, as in `count`.
 
     Raises:
         UnknownMethodError: If there is no such method or hyper-parameter.
@@ -103,13 +104,13 @@ def describe(
 
 
 def methods(backbone: str = _EMBEDDED) -> "pandas.DataFrame":
-    """The published methods, their four dimensions at attention and at the FFN, and why one is invalid on a backbone.
+    """Return the published methods, their four dimensions at attention and FFN, and why one is invalid on a backbone.
 
     Example:
         >>> deltaspace.methods("roberta-base").set_index("name")
 
     Args:
-        backbone: As of `shape_of`.
+        backbone: Backbone, as in `shape_of`.
 
     Raises:
         BackboneError: If it cannot be found.

@@ -1,4 +1,4 @@
-"""What the command ``deltaspace`` runs. It imports nothing first, so that Ctrl-C finds it ready."""
+"""Entry point of the command ``deltaspace``. Imports nothing before Ctrl-C is handled."""
 
 import sys
 

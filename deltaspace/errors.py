@@ -1,15 +1,14 @@
-"""Every error that is meant for a user. Four roots, one per package; the text of an error says what to do.
+"""Errors for users. There are four base classes, one per package; the text of an error states the remedy.
 
 ::
 
-    SearchSpaceError    what can be tried: methods, configurations, budgets, families of backbones
-    RunnerError         running trials: backbones, tasks, exports
+    SearchSpaceError    search space: methods, configurations, budgets, families of backbones
+    RunnerError         trials: backbones, tasks, exports
     StudiesError        studies: files, storages, queries, launches
-    DashboardError      dashboards: what cannot be served or written
+    DashboardError      dashboards and reports
 
-Some are also what Python would raise: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a
-``KeyError``; those of what was asked for and cannot be, such as `SpecificationError` and `WishError`, are a
-``ValueError``.
+Some are also built-in errors: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a ``KeyError``;
+those of invalid requests, such as `SpecificationError` and `WishError`, are a ``ValueError``.
 
 Example:
     >>> try:

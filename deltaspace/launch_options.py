@@ -1,4 +1,4 @@
-"""What works on a storage: launching a study, opening one, listing all."""
+"""Functions on a storage: launch a study, open one, list all."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -30,29 +30,29 @@ def launch(
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
 
-    How it ended is the last of the study's `events`.
+    The last of the study's `events` states how it ended.
 
     Example:
         >>> study = deltaspace.launch("docstrings", overrides={"trials": 8, "training.steps": 40})
         >>> study.leaderboard(top=5)
 
     Args:
-        study: A study file, the name of a shipped example (docstrings, sst2, …), what a study file would hold as a
-            mapping, or a `Specification`. One that is in the storage is continued.
+        study: Study file, name of a shipped example (docstrings, sst2, …), mapping with the keys of a study file, or
+            `Specification`. A study that is in the storage is continued.
         storage: URL of the database; None is ``$DELTASPACE_STORAGE``, else ``sqlite:///deltaspace.db``.
-        overrides: Key path of the study file, such as ``training.steps``, to another value.
-        progress: Called about twice a second with how far the study is; True shows a bar, False nothing. Unless it is
-            False, what is worth knowing before any work begins is written to stderr.
-        observers: Told of every trial and reading of this launch: trackers, or your own `Observer`; one that raises is
-            told nothing more, which is written to stderr.
-        take_over: Whether another launch that runs the study is to stop; else this one is refused.
+        overrides: Values by key path of the study file, such as ``training.steps``.
+        progress: Function called about twice a second with the progress; True shows a bar, False nothing. Unless it is
+            False, warnings are written to stderr before any work begins.
+        observers: Observers of every trial and reading of this launch: trackers, or your own `Observer`. One that
+            raises is not called again, which is written to stderr.
+        take_over: Whether to stop another launch that runs the study; else this one is refused.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
         StudyChangedError: If a study of its name was begun with other values.
         StudyHeldError: If another launch runs it.
         StudiesError: If it cannot be launched for another reason.
-        RunnerError: If the backbone or the task cannot be had.
+        RunnerError: If the backbone or the task cannot be loaded.
     """
     from studies.launch.launch import launch as launched
 
@@ -67,32 +67,32 @@ def launch(
 
 
 def open_study(name: str, storage: str | None = None) -> Study:
-    """The study of a name: its leaderboard, its trials, and what can be done with them.
+    """Return the study of a name.
 
     Example:
         >>> deltaspace.open_study("docstrings").best.score
         0.834
 
     Args:
-        name: Of the study.
-        storage: As of `launch`.
+        name: Name of the study.
+        storage: URL of the database, as in `launch`.
 
     Raises:
-        UnknownStudyError: If there is none; names those that exist.
+        UnknownStudyError: If there is none; the message names those that exist.
         StorageError: If the storage cannot be opened.
     """
     return Study.open(name, storage_url(storage), view=view)
 
 
 def studies(storage: str | None = None) -> "pandas.DataFrame":
-    """The studies of a storage, one row each, oldest first; the best trial of each as its leaderboard has it.
+    """Return the studies of a storage, one row each, oldest first, with the best trial of their leaderboards.
 
     Example:
         >>> deltaspace.studies()["name"].tolist()
         ['docstrings', 'docstrings-confirm']
 
     Args:
-        storage: As of `launch`.
+        storage: URL of the database, as in `launch`.
 
     Raises:
         StorageError: If the storage cannot be opened.
@@ -102,7 +102,7 @@ def studies(storage: str | None = None) -> "pandas.DataFrame":
 
 
 def view() -> AbstractContextManager[Observer]:
-    """A bar in a notebook, a live table on a terminal, a line now and then elsewhere."""
+    """Return a bar in a notebook, a live table on a terminal, lines at intervals elsewhere."""
     from dashboards.terminal.observers import progress_view
 
     return progress_view(sys.stderr)

@@ -1,4 +1,4 @@
-"""What comes before a search: a study file for data, and a look at what it would do."""
+"""Functions before a search: write a study file for data, check a study, plan its memory."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ def check(
     overrides: Mapping[str, object] | None = None,
     takes_steps: bool = True,
 ) -> "CheckView":
-    """Look a study over before it is launched: its data, its noise, its time, its memory; ``print`` shows it as text.
+    """Check a study before its launch: data, noise, time, memory; ``print`` shows the result as text.
 
     Example:
         >>> print(deltaspace.check("docstrings"))
 
     Args:
-        study: As of `launch`.
-        overrides: As of `launch`.
-        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory.
+        study: Study, as in `launch`.
+        overrides: Values by key path, as in `launch`.
+        takes_steps: Whether to train some trials for a few seconds, to measure time and memory.
 
     Raises:
         SpecificationError: If the study is not valid; one line per problem.
         SearchSpaceError: If nothing fits the budget.
-        RunnerError: If the backbone or the task cannot be had.
+        RunnerError: If the backbone or the task cannot be loaded.
     """
     from dashboards.terminal.checks import CheckView
     from studies.preflight import check as checked
@@ -49,7 +49,7 @@ def plan(
     gpu: str | None = None,
     pack: int | None = None,
 ) -> "PlanView":
-    """What memory a study would take on a GPU, before anything is loaded; ``print`` shows it as text.
+    """Compute the memory of a study on GPUs before anything is loaded; ``print`` shows the result as text.
 
     Example:
         >>> planned = deltaspace.plan("docstrings", gpu="80GB")
@@ -57,10 +57,10 @@ def plan(
         [('H100 80GB', True)]
 
     Args:
-        study: As of `launch`.
-        overrides: As of `launch`.
-        gpu: A size such as ``80GB``, or a kind such as ``H100``; None for all kinds that are known.
-        pack: Trials of a pack; None for as many as fit.
+        study: Study, as in `launch`.
+        overrides: Values by key path, as in `launch`.
+        gpu: Size such as ``80GB``, or kind such as ``H100``; None for all known kinds.
+        pack: Number of trials of a pack; None for as many as fit.
 
     Raises:
         SpecificationError: If the study is not valid, or no such GPU is known.
@@ -84,28 +84,28 @@ def init(
     configuration: str | None = None,
     **choices: Any,
 ) -> Path:
-    """Look at data and write a study file for it, which says at its top what was found.
+    """Write a study file for data; its first lines state what was found in the data.
 
     Example:
         >>> study = deltaspace.launch(deltaspace.init("reviews.csv"))
 
     Args:
-        data: A folder, a file, a list of files, the name of a dataset of the hub; or a pandas frame, a
+        data: Folder, file, list of files, or name of a dataset of the hub; or a pandas frame, a
             ``datasets.Dataset``, or a mapping of ``train``, ``validation`` and ``test`` to either, which is saved
             beside the study file.
-        output: The study file; None is the name of the study in the working directory.
-        overwrite: Whether the study file may be there already.
-        configuration: Of a dataset of the hub.
-        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``time`` that the study may take, such as ``"30m"``,
-            and ``takes_steps=False`` to train nothing for finding that out; ``kind`` of the task, and the columns
+        output: Study file; None is the name of the study in the working directory.
+        overwrite: Whether to replace an existing study file.
+        configuration: Configuration of a dataset of the hub.
+        **choices: ``name``, ``backbone``, ``budget``, ``trials``; ``time`` for the study, such as ``"30m"``,
+            and ``takes_steps=False`` to train nothing for measuring speed; ``kind`` of the task, and the columns
             ``text``, ``label``, ``source``, ``target``, ``context``, ``question`` and ``answers``.
 
     Returns:
-        The study file.
+        Path of the study file.
 
     Raises:
-        RunnerError: If there is no such data, or it makes no task.
-        StudiesError: If the file is there already or cannot be written.
+        RunnerError: If there is no such data, or no task fits it.
+        StudiesError: If the file exists or cannot be written.
     """
     from studies.init import Choices, draft_study, save_object, slug, source_of, study_text
     from studies.study_file import specification_from_mapping
@@ -136,7 +136,7 @@ def init(
 
 
 def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys with a relative folder of data as it is called from another folder; an absolute one stays."""
+    """Return the keys with a relative folder of data made relative to another folder; an absolute one stays."""
     task = dict(keys["task"])
     if "folder" in task and not Path(task["folder"]).is_absolute():
         task["folder"] = os.path.relpath(task["folder"], folder)

@@ -1,4 +1,4 @@
-"""What works without a storage: training one configuration, predicting with what was exported."""
+"""Functions without a storage: train one configuration, predict with an export."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,26 +25,26 @@ def train(
     overrides: Mapping[str, object] | None = None,
     progress: "Callable[[Reading], None] | None" = None,
 ) -> "TrainingResult":
-    """Train one configuration without a search, and export it to a new folder. No storage is touched.
+    """Train one configuration without a search, and export it to a new folder. No storage is used.
 
-    Rows that are dropped and texts that are cut are written to stderr.
+    Dropped rows and cut texts are reported on stderr.
 
     Example:
         >>> deltaspace.train("mam_adapter", "docstrings", "mam", overrides={"training.steps": 100}).export.score
 
     Args:
-        what: A published method, which is resized to the budget; a point of fixed size such as ``lora_qv:r=8``; a JSON
-            file, such as the ``delta.json`` of an export; or a configuration.
-        task: A study as of `launch`: its task, training, budget and backbone are taken.
-        folder: Must not exist.
+        what: Published method, which is resized to the budget; point of fixed size such as ``lora_qv:r=8``; JSON
+            file, such as the ``delta.json`` of an export; or configuration.
+        task: Study as in `launch`, of which task, training, budget and backbone are used.
+        folder: Folder that must not exist.
         learning_rate: Peak rate of the deltas; None takes that of the export, else the middle of the study's range.
-        overrides: As of `launch`. With a ``budget``, nothing larger is trained.
-        progress: Called with every measurement.
+        overrides: Values by key path, as in `launch`. With a ``budget``, nothing larger is trained.
+        progress: Function called with every reading.
 
     Raises:
-        SearchSpaceError: If there is no such method, or the configuration is not valid or beyond the budget.
+        SearchSpaceError: If there is no such method, or the configuration is not valid or exceeds the budget.
         StudiesError: If the training fails.
-        RunnerError: If the backbone or the task cannot be had, or the folder is there already.
+        RunnerError: If the backbone or the task cannot be loaded, or the folder exists.
     """
     from search_space.backbones import shape_of
     from studies.exports.single_run import Chosen, chosen_configuration
@@ -65,7 +65,7 @@ def train(
 def trained_specification(
     task: Specification | Mapping[str, object] | Path | str, overrides: Mapping[str, object]
 ) -> Specification:
-    """A study as one configuration is trained by it: pruning plays no part, however few the steps."""
+    """Return the specification for training one configuration: without pruning, for any number of steps."""
     return specification_of(task, {"pruning.first_rung_steps": "auto", **overrides})
 
 
@@ -76,26 +76,26 @@ def predict(
     batch_size: int = 32,
     backbone: str | None = None,
 ) -> "pandas.DataFrame":
-    """What an export makes of texts, one row each in their order.
+    """Return the predictions of an export for texts, one row each in their order.
 
     Example:
         >>> deltaspace.predict("winner", ["Return the mean of an array."])["prediction"].tolist()
         ['numpy']
 
     Args:
-        folder: What `Study.export` or `train` wrote.
-        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. A text by
-            itself is one row. Where the task joins lists, a list stands for a text: the turns of a dialogue, plain or
-            as messages.
-        batch_size: Texts of a pass.
-        backbone: Where the backbone is now; None takes the one that the export names.
+        folder: Folder that `Study.export` or `train` wrote.
+        texts: Texts, each alone or with the others that the task reads: premise and hypothesis, context and question. A
+            single text is one row. Where the task joins lists, a list stands for a text: the turns of a dialogue, plain
+            or as messages.
+        batch_size: Number of texts of a forward pass.
+        backbone: Present place of the backbone; None takes the one that the export names.
 
     Returns:
-        Columns ``text``, ``prediction`` (a label, or what was written) and ``probability`` (of the label; None of what
-        was written).
+        Columns ``text``, ``prediction`` (a label or a generated text) and ``probability`` (of the label; None for
+        generated texts).
 
     Raises:
-        StudiesError: If a text is blank, or there are not as many as the task reads.
+        StudiesError: If a text is blank, or their number is not that of the task.
         RunnerError: If the export or its backbone cannot be used.
     """
     from studies.exports.inference import predict_texts

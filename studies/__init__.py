@@ -1,1 +1,1 @@
-"""Which trials to run, and what was learned: study file, ledger, keeper, workers, queries and commands."""
+"""Studies: study files, launches, search, ledger, keeper and workers, analysis and exports."""

@@ -1,4 +1,4 @@
-"""What a study records and what follows from something else that it records: where the two differ, a line says so."""
+"""Consistency of the records of a study: one line for each value that differs from what other records imply."""
 
 import math
 import re
@@ -26,23 +26,24 @@ from trial_runner.tasks.evaluation import PROXY_LOSS, score_of
 
 _LOSS = "validation_loss"
 _LOSS_TOLERANCE = 0.01
-"""Relative: losses of examples are half floats, their mean is exact to a thousandth."""
+"""Relative tolerance: losses of examples are half floats, so their mean is exact to a thousandth."""
 
 _LARGEST_MEAN = 6e4
-"""A loss that a half float cannot hold may be among those of a larger mean."""
+"""Largest mean that is checked: a larger one may contain a loss that a half float cannot hold."""
 
 _LAUNCH_KEYS = ("name", "trials", "fleet")
-"""Of a study file: what may differ between a study and its confirmation."""
+"""Keys of a study file that may differ between a study and its confirmation."""
 
 _SHOWN = 60
 
 
 def differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
-    """Differences between the records of a study, one line each.
+    """Yield one line for each inconsistency in the records of a study.
 
     Args:
-        steps: Of a whole trial.
-        rung_steps: At which trials are compared, ascending.
+        records: Records of the study.
+        steps: Number of optimizer steps of a full trial.
+        rung_steps: Steps of the rungs, ascending.
     """
     yield from _keepers(records)
     yield from _examples(records)
@@ -62,7 +63,7 @@ def _of_trial(trial: TrialRecord, records: Records, steps: int, rung_steps: Sequ
 
 
 def _progress(trial: TrialRecord, readings: Sequence[Reading], steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
-    """Every rung was read on the way, a complete trial to its end; a pruned one ends at the rung that it names."""
+    """Yield errors of progress: a reading per rung, complete trials at the last step, pruned ones at their rung."""
     read = {reading.step for reading in readings}
     missing = [step for step in rung_steps if step <= max(read, default=0) and step not in read]
     if missing:
@@ -77,7 +78,7 @@ def _progress(trial: TrialRecord, readings: Sequence[Reading], steps: int, rung_
 
 
 def _score(reading: Reading, metric: str) -> Iterator[str]:
-    """The score is the metric of the study, or the loss that stands in for it."""
+    """Yield an error if the score is neither the metric of the study nor the loss in its place."""
     is_proxy = PROXY_LOSS in reading.metrics
     measured = reading.metrics.get(PROXY_LOSS if is_proxy else metric)
     if measured is None:
@@ -89,7 +90,7 @@ def _score(reading: Reading, metric: str) -> Iterator[str]:
 def _times(
     begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[Reading]
 ) -> Iterator[str]:
-    """Nothing happens before what it needs."""
+    """Yield errors of times that are out of order."""
     for attempt in attempts:
         if not attempt.lease_expires_at > attempt.started_at:
             yield f"the lease of attempt {attempt.attempt} must end after it began; it does not"
@@ -110,7 +111,7 @@ def _times(
 
 
 def _losses(trial: TrialRecord, attempts: Sequence[AttemptRecord], events: Sequence[EventRecord]) -> Iterator[str]:
-    """Every attempt that was lost has an event that names it, and no other has."""
+    """Yield an error unless lost attempts and events of lost attempts correspond."""
     lost = Counter(f"attempt {one.attempt} on {one.worker}" for one in attempts if one.ending == "lost")
     texts = [one.text for one in events if one.trial == trial.number and one.kind == EventKind.LOST.value]
     said = Counter(next((one for one in lost if text.startswith(f"{one}: ")), text) for text in texts)
@@ -119,7 +120,7 @@ def _losses(trial: TrialRecord, attempts: Sequence[AttemptRecord], events: Seque
 
 
 def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyRecord) -> Iterator[str]:
-    """A complete trial has its weights and nothing else, another no weights; all in folders of its attempts."""
+    """Yield errors of files: weights of complete trials alone, no snapshots, all in the folders of the attempts."""
     weights = [one.step for one in files if one.kind == "delta"]
     if weights != [trial.steps] * (trial.state is TrialState.COMPLETE):
         yield f"a complete trial has the weights of its last step, another none; it is {trial.state}, got {weights}"
@@ -132,7 +133,7 @@ def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyReco
 
 
 def _keepers(records: Records) -> Iterator[str]:
-    """Every epoch of the study has the event that began it; events are of trials that are there."""
+    """Yield errors of events: one for the beginning of each epoch, all of known trials and kinds."""
     begun = [one.text.partition(" is ")[0] for one in records.events if one.kind == EventKind.TAKEOVER.value]
     epoch = records.study.epoch
     if len(begun) != epoch or begun != [f"keeper {number}" for number in range(1, epoch + 1)]:
@@ -146,7 +147,7 @@ def _keepers(records: Records) -> Iterator[str]:
 
 
 def _examples(records: Records) -> Iterator[str]:
-    """Readings of a step measure the same examples, and the loss is their mean."""
+    """Yield errors of examples: as many in all readings of a step, with the loss as their mean."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     by_reading = {(one.trial, one.step): one for one in records.examples}
     for one in records.examples:
@@ -174,11 +175,13 @@ def _is_mean(examples: ExampleRecord, reading: Reading) -> bool:
 
 
 def study_differences(study: StudyRecord, specification: Specification, parameters: int, budget: int) -> Iterator[str]:
-    """Differences between a study's columns and its study file and backbone.
+    """Yield one line for each column of a study that differs from its study file and backbone.
 
     Args:
-        parameters: Of the backbone.
-        budget: Parameters of the study file's budget on it.
+        study: Record of the study.
+        specification: Its study file.
+        parameters: Number of parameters of the backbone.
+        budget: Budget of the study file on that backbone, in parameters.
     """
     pairs = {
         "name": (study.name, specification.name),
@@ -196,7 +199,7 @@ def study_differences(study: StudyRecord, specification: Specification, paramete
 def trial_differences(
     trial: TrialRecord, candidate: Candidate, trials: Sequence[TrialRecord], shape: Any, study_seed: int
 ) -> Iterator[str]:
-    """Differences between a trial of a search and what its proposal makes."""
+    """Yield one line for each difference between a trial of a search and the candidate that its proposal makes."""
     expected = new_trial(
         candidate,
         shape,
@@ -222,9 +225,12 @@ def _fields(trial: TrialRecord, expected: TrialRecord, of: str) -> Iterator[str]
 def confirmation_differences(
     records: Records, confirmation: ConfirmationRecord, parent: StudyRecord, originals: Sequence[TrialRecord]
 ) -> Iterator[str]:
-    """Differences between a confirmation, its trials and the study that it confirms.
+    """Yield one line for each difference between a confirmation, its trials and the study that it confirms.
 
     Args:
+        records: Records of the confirmation.
+        confirmation: What is confirmed.
+        parent: The study.
         originals: All trials of the study.
     """
     study = records.study
@@ -251,7 +257,7 @@ def confirmation_differences(
 def _contender(
     contender: Contender, trials: Sequence[TrialRecord], seeds: Sequence[int], originals: Mapping[int, TrialRecord]
 ) -> Iterator[str]:
-    """A contender is a complete trial of the study, trained again with each seed; or one that all its trials repeat."""
+    """Yield errors of a contender: a complete trial trained again with each seed, or one that its trials repeat."""
     original = None if contender.trial is None else originals.get(contender.trial)
     if contender.trial is not None and (
         original is None or contender.validation_score not in _scores_so_far(original, originals.values())
@@ -273,7 +279,7 @@ def _contender(
 
 
 def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list[float]:
-    """What the mean of its trainings was, each time that one had ended."""
+    """Yield the mean score of the trainings of a trial after each one that has ended."""
     of = original.number
     runs = [(one.ended_at, one.score) for one in trials if of in (one.number, one.replicate_of)]
     known = sorted((ended_at, score) for ended_at, score in runs if ended_at is not None and score is not None)
@@ -281,7 +287,7 @@ def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list
 
 
 def _asked(confirmation: ConfirmationRecord) -> Iterator[str]:
-    """Who is trained is who was asked for."""
+    """Yield errors of contenders that were not asked for, or are missing."""
     tops = [one.is_top for one in confirmation.contenders]
     if not confirmation.is_path and (sum(tops) > confirmation.top or tops != sorted(tops, reverse=True)):
         yield f"the contenders must begin with at most {confirmation.top} of the best; got {tops}"

@@ -3,39 +3,39 @@
 ::
 
     StudiesError
-    ├── WishError             what was asked for cannot be: a name or a file that is taken, an input that is none
-    ├── SpecificationError    a study file cannot be read or is not valid (every problem, one a line)
+    ├── WishError             a request that cannot be met: a name or a file that is taken, an input that is missing
+    ├── SpecificationError    a study file that cannot be read or is not valid (one line per problem)
     ├── UnknownStudyError     no study of that name in the storage
     ├── UnknownTrialError     no trial of that number in the study
-    ├── StudyChangedError     the study file differs from the one the study was begun with
-    ├── StorageError          the database cannot be reached, opened or written
-    │   ├── DamagedError        it holds what nobody can have written
-    │   ├── StorageUrlError     its address is none, or nothing is there
-    │   └── SchemaVersionError  its tables are of another version
+    ├── StudyChangedError     a study file, or data, other than those that the study was created with
+    ├── StorageError          a database that cannot be reached, opened or written
+    │   ├── DamagedError        a database with an impossible value
+    │   ├── StorageUrlError     an invalid URL, or no database at the URL
+    │   └── SchemaVersionError  a database whose tables are of another version
     ├── FencedError           another keeper has taken the study over; nothing was written
-    ├── QueryError            a query that is not read-only or that the database refuses
-    ├── ConfirmationError     the winners of a study cannot be confirmed
-    └── LaunchError           a study cannot be launched
-        └── StudyHeldError      another launch runs it
+    ├── QueryError            a query that is not read-only, or that the database refuses
+    ├── ConfirmationError     a study whose winners cannot be confirmed
+    └── LaunchError           a study that cannot be launched
+        └── StudyHeldError      a study that another launch runs
 """
 
 from typing import Self
 
 
 def said_line(said: object, otherwise: str = "", *, place: int = 0) -> str:
-    """One of the lines in which something said what is wrong, the first or the last, without its full stop."""
+    """Return the first or the last line of an error message, without its full stop."""
     lines = [line.strip() for line in str(said).splitlines() if line.strip()] or [otherwise]
     return lines[place].rstrip(".")
 
 
 class StudiesError(Exception):
-    """Root of all errors of the package; its text is for the user."""
+    """Base class of the errors of the package; their texts are for users."""
 
     __str__ = Exception.__str__  # of a KeyError it would be a quotation
 
 
 class WishError(StudiesError, ValueError):
-    """What was asked for cannot be: a name or a file that is taken, an input that is none, options at odds."""
+    """A request that cannot be met: a name or a file that is taken, an input that is missing, conflicting options."""
 
 
 class SpecificationError(StudiesError, ValueError):
@@ -51,7 +51,7 @@ class UnknownTrialError(StudiesError, KeyError):
 
 
 class StudyChangedError(StudiesError, ValueError):
-    """A study file that differs from the one the study was begun with."""
+    """A study file, or data, other than those that the study was created with."""
 
 
 class StorageError(StudiesError):
@@ -59,22 +59,22 @@ class StorageError(StudiesError):
 
 
 _SHOWN = 200
-"""Characters of what is wrong: a damaged value can be of any length."""
+"""Most characters of a damaged value in a message: it can be of any length."""
 
 
 class DamagedError(StorageError):
-    """A database with a value that nobody can have written."""
+    """A database with an impossible value."""
 
     @classmethod
     def of(cls, kind: str, error: Exception) -> Self:
-        """Where a value must be of a kind and is not."""
+        """Return the error of a value that is not of the required kind."""
         said = " ".join(str(error).split())
         shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
         return cls(f"the database must hold {kind} there; it is damaged ({shown}). Restore it from a copy.")
 
 
 class StorageUrlError(StorageError, ValueError):
-    """A text that is no address of a database, or the address of none."""
+    """A storage URL that is invalid, or at which there is no database."""
 
 
 class SchemaVersionError(StorageError):

@@ -1,4 +1,4 @@
-"""What a study reads, its data and its backbone, compared with what it was begun with."""
+"""Comparison of the inputs of a study, its data and its backbone, with their recorded digest."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
@@ -19,14 +19,16 @@ from trial_runner.tasks.input_digest import InputDigest
 def recorded_with_inputs(
     ledger: Ledger, study: StudyRecord, now: InputDigest, *, otherwise: str
 ) -> tuple[StudyRecord, list[str]]:
-    """Record the digest of a study that has none yet, and return the study and a line that says so.
+    """Record the digest of a study that has none yet; return the study and a line about it.
 
     Args:
-        now: Digest of what is there.
-        otherwise: What the user can do but restore it.
+        ledger: Ledger of the study.
+        study: Record of the study.
+        now: Digest of the present inputs.
+        otherwise: Alternative of the user to restoring the inputs.
 
     Raises:
-        StudyChangedError: If another digest is recorded; names what has changed.
+        StudyChangedError: If another digest is recorded; names the changes.
     """
     _refuse(study, input_differences(study, now), otherwise)
     recorded = _begun(study).inputs
@@ -39,18 +41,19 @@ def recorded_with_inputs(
 
 
 def check_inputs(study: StudyRecord, *, otherwise: str) -> None:
-    """Refuse a study whose data or backbone has changed; let one through whose data cannot be read here.
+    """Refuse a study whose data or backbone has changed; accept one whose data cannot be read here.
 
     Raises:
-        StudyChangedError: Names what has changed.
+        StudyChangedError: If something has changed; names it.
     """
     _refuse(study, changed_inputs(study, lambda text: None), otherwise)
 
 
 def changed_inputs(study: StudyRecord, tell: Callable[[str], object]) -> dict[str, str]:
-    """Read data and backbone of a study and return what has changed; see `input_differences`.
+    """Return the changes of the data and the backbone of a study; see `input_differences`.
 
     Args:
+        study: Record of the study.
         tell: Called with a line if they cannot be compared.
     """
     try:
@@ -66,7 +69,7 @@ def changed_inputs(study: StudyRecord, tell: Callable[[str], object]) -> dict[st
 
 
 def input_differences(study: StudyRecord, now: InputDigest) -> dict[str, str]:
-    """Return what a study reads otherwise than when it was begun, a phrase by split, ``tokenizer`` and ``weights``."""
+    """Return the differences from the recorded inputs: one phrase by split, ``tokenizer`` and ``weights``."""
     try:
         begun = _begun(study)
     except ValidationError:  # of another release
@@ -89,7 +92,7 @@ def _refuse(study: StudyRecord, changed: dict[str, str], otherwise: str) -> None
 
 
 def _places(task: Task, backbone: str, changed: Iterable[str]) -> Iterable[str]:
-    """Yield what must be restored for each split, ``tokenizer`` and ``weights``."""
+    """Yield the file or model to restore for each changed split, ``tokenizer`` and ``weights``."""
     files = {} if task.folder is None else find_files(task)
     for name in changed:
         if name not in SPLITS:

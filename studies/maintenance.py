@@ -1,4 +1,4 @@
-"""Studies are renamed, deleted, archived; databases are backed up and merged."""
+"""Maintenance of studies and databases: rename, delete, archive, back up, merge."""
 
 import os
 import shutil
@@ -21,22 +21,22 @@ from studies.runtime.workload import hold_study
 from trial_runner.files import abandoned, unfinished
 
 ARCHIVE = "deltaspace.db"
-"""The database in the folder of an archive."""
+"""Name of the database in the folder of an archive."""
 
 _FOLDERS = "deltaspace-artefacts"
 _HOLD_SECONDS = 600.0
-"""For so long other machines leave a study alone that is being deleted; this one sees whether the process lives."""
+"""Seconds for which other machines leave a study alone while it is deleted; this machine checks the process instead."""
 
 
 Removal = tuple[list[str], list[str]]
-"""Names of the study and of its confirmations, which were deleted; and a line for each file that could not be."""
+"""Names of the deleted study and of its confirmations; and one line for each file that could not be deleted."""
 
 
 def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
-    """Give a study another name, and its folder too where that is free.
+    """Rename a study, and its folder if the new path is free.
 
     Raises:
-        StudiesError: If there is no such study, a launch runs it, or the name is taken or can be none.
+        StudiesError: If there is no such study, a launch runs it, or the new name is taken or invalid.
     """
     try:
         TypeAdapter(Name).validate_python(new)
@@ -57,7 +57,7 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
 
 
 def _half_renamed(ledger: Ledger, name: str, new: str) -> StudyRecord | None:
-    """The study of the new name, if it had the old one and nobody else has that now: a renaming that was killed."""
+    """Return the study of the new name if it was renamed by a process that was killed before it ended."""
     studies = {study.name: study for study in ledger.studies()}
     study = studies.get(new)
     if study is None or study.folder is None or name in studies:
@@ -69,7 +69,7 @@ def _half_renamed(ledger: Ledger, name: str, new: str) -> StudyRecord | None:
 
 
 def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:
-    """Rename the folder of a study; where that fails it stays where it is."""
+    """Rename the folder of a study, or leave it where it is if that fails."""
     try:
         if folder != there:
             if there.exists():
@@ -81,24 +81,26 @@ def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None
 
 
 def family(ledger: Ledger, name: str) -> list[StudyRecord]:
-    """The confirmations of a study, and the study; in the order in which they can be deleted."""
+    """Return the confirmations of a study and the study, in the order of deletion."""
     study = ledger.study(name)
     return [*ledger.confirmations(study.id), study]
 
 
 def delete_study(ledger: Ledger, name: str, archive: Path | None = None) -> Removal:
-    """Delete the files of a study and of its confirmations, and then their records; they are archived first if wanted.
+    """Delete a study and its confirmations, files first, after writing an archive if one is wanted.
 
-    As long as anything is left, the study is in the ledger: what was killed half-way is called again. A folder that a
-    database names and that is not the study's own is neither archived nor deleted.
+    The study stays in the ledger as long as any of its files are left, so a deletion that was killed can be run again.
+    A recorded folder that is not the study's own is neither archived nor deleted.
 
     Args:
-        archive: A new folder that gets a database of its own with the files, complete before anything is deleted; or
-            the very archive of the studies, so that only deleting them is left to do. None for no archive.
+        ledger: Ledger of the study.
+        name: Name of the study.
+        archive: New folder for an archive, which is complete before anything is deleted; or a complete archive of these
+            studies. None for no archive.
 
     Raises:
         StudyHeldError: If a launch runs one of them. Nothing was deleted.
-        StudiesError: If something else is where the archive is to be, or it cannot be written.
+        StudiesError: If the archive cannot be written, or its path is taken.
     """
     studies = family(ledger, name)
     with ExitStack() as stack:
@@ -112,7 +114,7 @@ def delete_study(ledger: Ledger, name: str, archive: Path | None = None) -> Remo
 
 
 def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> None:
-    """Write an archive beside its place, and move it there when it is whole."""
+    """Write an archive under a temporary name and move it to its folder when it is complete."""
     own = {study.name: place for study in studies if (place := own_folder(study)) is not None}
     temporary = unfinished(folder.absolute())
     try:
@@ -134,7 +136,7 @@ def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path)
 
 
 def _is_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> bool:
-    """Whether a folder is an archive of the studies as they are: archiving them was killed when it was done."""
+    """Return whether a folder is a complete archive of the studies as they are."""
     if not (folder / ARCHIVE).is_file():
         return False
     with Ledger.open(f"sqlite:///{(folder / ARCHIVE).absolute()}", read_only=True) as archive:
@@ -146,7 +148,7 @@ def _is_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) ->
 
 
 def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
-    """All that is recorded of a study, keys and places aside."""
+    """Return the records of a study without keys and paths."""
     return (
         study.name,
         study.epoch,
@@ -159,17 +161,17 @@ def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
 
 
 def leftovers(ledger: Ledger, study: StudyRecord) -> list[Path]:
-    """What commands that were killed left beside the database and the study's files, unfinished."""
+    """Return the unfinished files that killed commands left beside the database and in the study's folder."""
     own = own_folder(study)
     folders = {ledger.home, *(() if own is None else (own.parent, own, *own.glob("trial-*/attempt-*")))} - {None}
     return sorted(path for folder in folders if folder is not None for path in abandoned(folder))
 
 
 def back_up(ledger: Ledger, file: Path) -> list[Copied]:
-    """Write all studies of a database to a new SQLite file, also while launches write; files of trials are not copied.
+    """Write all studies of a database to a new SQLite file, also while launches write; without the files of trials.
 
     Raises:
-        WishError: If the file is there already.
+        WishError: If the file exists.
         StorageError: If it cannot be written.
     """
     temporary = unfinished(file.absolute())
@@ -188,11 +190,11 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
 
 
 def merge(ledger: Ledger, other_url: str) -> list[Copied]:
-    """Take the studies of another database in; their files stay where they are.
+    """Copy the studies of another database into this one; their files stay where they are.
 
     Raises:
-        WishError: If the other is this one.
-        StorageError: If it cannot be read.
+        WishError: If both are the same database.
+        StorageError: If the other cannot be read.
     """
     with Ledger.open(other_url, read_only=True) as other:
         file, own = StorageAddress.parse(other_url).file, ledger.file

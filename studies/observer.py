@@ -1,8 +1,7 @@
-"""Shows a running study to observers trial by trial: trackers, and whatever a user writes in ten lines.
+"""Observers of running studies: trackers, and classes that users write.
 
-What is told stands in the ledger, which the launching process reads now and then; workers and keeper know nothing of
-it. So an observer can slow nobody down but the launch's own view, can be another one at every launch, and is no part of
-what a study is.
+The launching process reads the ledger at intervals and calls the observers; workers and keeper are independent of
+them. An observer therefore cannot slow down training, may differ at every launch, and is not part of a study.
 """
 
 import importlib
@@ -18,16 +17,16 @@ from studies.runtime.messages import crash_reason
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 2.0
-"""Least time between two looks at the ledger."""
+READ_INTERVAL_SECONDS = 2.0
+"""Least seconds between two reads of the ledger."""
 
 _REST = 9  # times as long as a look takes, nothing is looked at
 
 
 class Observer(Protocol):
-    """Told of a study while it runs, in the launching process; each call may take its time, and may raise.
+    """Interface of an observer, called in the launching process while a study runs; a call may be slow, and may raise.
 
-    A trial that is continued by a later launch is begun again there, with the readings that follow.
+    For a trial that a later launch continues, ``trial_began`` is called again, with the readings that follow.
 
     Example:
         >>> class Printer:
@@ -46,31 +45,31 @@ class Observer(Protocol):
     """
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """A trial runs that this observer was not told of; called before its first reading."""
+        """Handle the start of a trial; called once per launch, before its first reading."""
         ...
 
     def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
-        """A trial was measured; in the order of its steps."""
+        """Handle a reading of a trial; called in the order of the steps."""
         ...
 
     def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """A trial is complete, pruned or failed; called once, after its last reading."""
+        """Handle a trial that is complete, pruned or failed; called once, after its last reading."""
         ...
 
     def launch_ended(self, study: StudyRecord) -> None:
-        """Nothing more will come from this launch."""
+        """Handle the end of the launch; nothing is called afterwards."""
         ...
 
 
-class Telling:
-    """Reads the ledger now and then, and tells observers what is new; one that raises is told nothing more.
+class ObserverDispatcher:
+    """Reads the ledger at intervals and calls observers for what is new; one that raises is not called again.
 
     Attributes:
-        complaints: Which observers are told nothing more and why, a line each.
+        complaints: One line for each observer that raised, with the error.
     """
 
     def __init__(self, study: StudyRecord, storage_url: str, observers: Sequence[Observer]) -> None:
-        """Begin: what has happened so far was told by earlier launches."""
+        """Start from the present state: earlier launches have reported what came before."""
         self.complaints: list[str] = []
         self._study = study
         self._storage_url = storage_url
@@ -84,20 +83,20 @@ class Telling:
                 self._ended = {trial.number for trial in ledger.trials(study.id) if trial.state.is_terminal}
                 self._told = {(reading.trial, reading.step) for reading in ledger.readings(study.id)}
 
-    def beside(self, show: Callable[[T], None]) -> Callable[[T], None]:
-        """The same view of the progress; what is new is told now and then after it is shown."""
+    def after(self, show: Callable[[T], None]) -> Callable[[T], None]:
+        """Return a progress function that calls ``show`` and then, at intervals, the observers."""
 
         def shown(progress: T) -> None:
             show(progress)
             if self._observers and time.monotonic() >= self._look_again_at:
                 began_at = time.monotonic()
-                self._tell()
+                self._dispatch()
                 ended_at = time.monotonic()
-                self._look_again_at = ended_at + max(LOOK_SECONDS, _REST * (ended_at - began_at))
+                self._look_again_at = ended_at + max(READ_INTERVAL_SECONDS, _REST * (ended_at - began_at))
 
         return shown
 
-    def _tell(self) -> None:
+    def _dispatch(self) -> None:
         if not self._observers:
             return
         try:
@@ -108,14 +107,14 @@ class Telling:
             return  # the keeper says what is wrong with the ledger
         for trial in trials:
             if trial.number not in self._ended and trial.state is not TrialState.QUEUED:
-                self._tell_of(trial, readings.get(trial.number, ()))
+                self._dispatch_trial(trial, readings.get(trial.number, ()))
 
     def end(self) -> None:
-        """Tell what is new, and that nothing more will come."""
-        self._tell()
+        """Call the observers for what is new, and for the end of the launch."""
+        self._dispatch()
         self._call("launch_ended", self._study)
 
-    def _tell_of(self, trial: TrialRecord, readings: Sequence[Reading]) -> None:
+    def _dispatch_trial(self, trial: TrialRecord, readings: Sequence[Reading]) -> None:
         if trial.number not in self._begun:
             self._begun.add(trial.number)
             self._call("trial_began", self._study, trial)
@@ -134,17 +133,18 @@ class Telling:
             except Exception as error:  # noqa: BLE001 - whatever an observer raises ends no launch
                 self._observers.remove(observer)
                 who, met = type(observer).__name__, crash_reason(error)
-                self.complaints.append(f"observer {who} is told nothing more; it raised {met}. The launch goes on.")
+                self.complaints.append(f"observer {who} is not called again; it raised {met}. The launch goes on.")
 
 
 def named_observer(text: str, known: Mapping[str, str]) -> Observer:
-    """The observer that a text names: one of ours, or ``module:name`` of a class or a function that makes one.
+    """Return the observer of a name: a built-in one, or ``module:name`` of a class or a function that returns one.
 
     Args:
-        known: Ours, by name.
+        text: The name.
+        known: Built-in observers by name.
 
     Raises:
-        WishError: If there is none, or it cannot be made.
+        WishError: If there is no such observer, or it cannot be made.
     """
     place = known.get(text, text)
     module, colon, name = place.partition(":")

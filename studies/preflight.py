@@ -1,4 +1,4 @@
-"""Looks a study over before it is launched: data, noise, speed, size, machine; nothing is recorded."""
+"""Checks of a study before it is launched: data, noise, speed, size and machine. Nothing is recorded."""
 
 from dataclasses import dataclass
 
@@ -17,18 +17,18 @@ from trial_runner.files import expanded
 
 _NUMBER_BYTES = 4
 _KEPT_NUMBERS = 3
-"""Of a trained number in the file of a trial, running or ended: itself and two moments."""
+"""Numbers stored per trained parameter, in the file of any trial: the parameter and two moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What to expect of a study.
+    """Expected cost of a study.
 
     Attributes:
-        trial_seconds: Of a full trial in its pack.
-        most_seconds: Of the study if no trial is pruned; the start of the workers is not in it.
-        measuring_share: Of that, what goes into measuring.
-        disk_bytes: Of the files of all trials, each as large as the budget allows.
+        trial_seconds: Seconds of a full trial in its pack.
+        most_seconds: Seconds of the study if no trial is pruned, without the start of the workers.
+        measuring_share: Share of evaluation in these seconds.
+        disk_bytes: Size of the files of all trials, each as large as the budget allows.
     """
 
     trial_seconds: float
@@ -39,14 +39,15 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What is known of a study before it is launched.
+    """Result of checking a study before its launch.
 
     Attributes:
-        speed: What trials take; None if no step was taken.
-        forecast: The same of the study; None without.
-        budget: Most stored parameters of a trial.
-        plan: Lines on what will come to nothing, as a launch says them.
-        cluster: The nodes that workers would be on; None without a cluster.
+        specification: The study file.
+        speed: Measured speed of trials; None if no step was trained.
+        forecast: Expected cost; None without a measured speed.
+        budget: Largest number of stored parameters of a trial.
+        plan: Warnings of a launch of the same study file.
+        cluster: Nodes of the Ray cluster for the workers; None without a cluster.
     """
 
     specification: Specification
@@ -61,7 +62,7 @@ class Check:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may spoil the study, a line each; none if all is well."""
+        """One line for each problem that may spoil the study."""
         noise = noise_warning(self.data)
         nodes = () if self.cluster is None else self.cluster.warnings
         gpus = len(self.machine.gpus) if self.cluster is None else sum(one.node.gpus for one in self.cluster.nodes)
@@ -70,17 +71,17 @@ class Check:
 
 
 def check(specification: Specification, *, takes_steps: bool = True) -> Check:
-    """Look a study over.
+    """Check a study before its launch.
 
     Args:
-        specification: The study.
-        takes_steps: Whether some trials are trained for a few seconds, which tells time and memory; none are of a
-            backbone that is sharded, since it may be too large for one process.
+        specification: The study file.
+        takes_steps: Whether to train some trials for a few seconds to measure time and memory. A sharded backbone is
+            never trained here, since it may be too large for one process.
 
     Raises:
-        RunnerError: If the backbone or the task cannot be had.
+        RunnerError: If the backbone or the task cannot be loaded.
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
-        LaunchError: If there is a cluster that does not take this machine in, or no GPU for one process that needs it.
+        LaunchError: If this machine is not part of the Ray cluster, or a process that needs a GPU has none.
     """
     check_gpu(specification.fleet)
     space = space_of(specification)
@@ -112,14 +113,14 @@ def check(specification: Specification, *, takes_steps: bool = True) -> Check:
 
 
 def forecast(specification: Specification, speed: Speed, workers: int, *, examples: int, parameters: int) -> Forecast:
-    """What a study takes if every trial runs to its end.
+    """Return the cost of a study in which every trial runs to its end.
 
     Args:
-        specification: The study.
-        speed: Of a trial.
-        workers: That share the trials.
-        examples: Of the validation split.
-        parameters: Most that a trial trains, its task head among them.
+        specification: The study file.
+        speed: Measured speed of a trial.
+        workers: Number of workers.
+        examples: Number of examples of the validation split.
+        parameters: Largest number of trained parameters of a trial, with its task head.
     """
     rungs, most = len(specification.rung_steps) - 1, specification.rung_examples
     at_rung = examples if most is None else min(examples, most)
@@ -134,7 +135,7 @@ def forecast(specification: Specification, speed: Speed, workers: int, *, exampl
 
 
 def _cluster(specification: Specification) -> ClusterFacts | None:
-    """The cluster that a launch would use; None for a Ray of its own, or none."""
+    """Return the cluster that a launch would use; None if it starts its own Ray, or uses none."""
     address = None if specification.fleet.backend == "inline" else cluster_address()
     if address is None:
         return None

@@ -1,4 +1,4 @@
-"""Which storage is meant where none is named."""
+"""Default storage."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,9 @@ STORAGE_VARIABLE = "DELTASPACE_STORAGE"
 
 
 def storage_url(given: str | None = None) -> str:
-    """The URL that was given, else that of the environment, else a file in the working directory.
+    """Return the given URL, else that of the environment, else that of a file in the working directory.
 
-    A file that is there may be given by its path. Blanks and line ends around it do not count.
+    An existing file may be given by its path. Surrounding blanks and line ends are ignored.
     """
     chosen = next(filter(None, (text.strip() for text in (given or "", os.environ.get(STORAGE_VARIABLE, "")))), None)
     chosen = chosen or DEFAULT_STORAGE

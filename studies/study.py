@@ -1,4 +1,4 @@
-"""The handle of a study: what was found, and what can be done with it. Every question reads the storage anew."""
+"""Handle of a study: its results, and what can be done with them. Each access reads the storage."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -47,9 +47,9 @@ AGAINST = ("mam_adapter", "lora_qv", "full_finetuning")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Study:
-    """A study of a storage: what was found, and what can be done with it.
+    """A study in a storage: its results, and what can be done with them.
 
-    It keeps no connection: every property and method reads the storage anew, also while the study is running.
+    It holds no connection: each property and method reads the storage, also while the study is running.
 
     Example:
         >>> study = deltaspace.open_study("docstrings")
@@ -60,7 +60,7 @@ class Study:
         >>> study.export("winner")
 
     Attributes:
-        name: Unique in the storage.
+        name: Unique name in the storage.
         storage: URL of the database.
     """
 
@@ -70,10 +70,10 @@ class Study:
 
     @classmethod
     def open(cls, name: str, storage: str, *, view: ProgressView = no_view) -> Self:
-        """The study of a name.
+        """Return the study of a name.
 
         Raises:
-            UnknownStudyError: If there is none; names those that exist.
+            UnknownStudyError: If there is none; the message names those that exist.
             StorageError: If the storage cannot be opened.
         """
         with _opened(storage) as ledger:
@@ -82,12 +82,12 @@ class Study:
 
     @property
     def summary(self) -> StudySummary:
-        """How it stands: its task, budget and metric, its trials by state, and the best one."""
+        """Status of the study: task, budget and metric, number of trials by state, and the best trial."""
         return self._ask(summary_of)
 
     @property
     def trials(self) -> "pandas.DataFrame":
-        """Every trial by number: what it is, its four dimensions at either sublayer, and how it went.
+        """All trials by number, as a frame: configuration, dimensions at both sublayers, and result.
 
         Shares are in [0, 1], learning rates are peaks, scores are the study's metric on validation. States, origins,
         methods and the words of the dimensions are categories, whole numbers ``Int64``, times in UTC.
@@ -96,19 +96,19 @@ class Study:
 
     @property
     def readings(self) -> "pandas.DataFrame":
-        """The measurements of all trials, by trial and step; times in seconds."""
+        """Measurements of all trials, by trial and step; times in seconds."""
         return readings_table(self._ask(lambda ledger, study: ledger.readings(study.id)))
 
     @property
     def events(self) -> "pandas.DataFrame":
-        """What happened, oldest first: how launches ended, workers that were lost, methods that were left out."""
+        """Events, oldest first: ends of launches, lost workers, methods that were left out."""
         events = self._ask(lambda ledger, study: ledger.events(study.id))
         columns = ("at", "kind", "trial", "text")
         return frame([{name: getattr(event, name) for name in columns} for event in events], columns=columns)
 
     @property
     def best(self) -> Trial:
-        """The complete trial that is expected to score most, see `leaderboard`; the earliest of equals.
+        """Complete trial with the highest expected score, see `leaderboard`; the earliest of equals.
 
         Raises:
             StudiesError: If no trial is complete.
@@ -116,13 +116,13 @@ class Study:
         return self.trial("best")
 
     def best_within(self, size: str | int | float) -> Trial:
-        """The complete trial that is expected to score most of those that are small enough.
+        """Return the complete trial with the highest expected score among those that are small enough.
 
         Example:
             >>> study.best_within("0.1%").stored_parameters
 
         Args:
-            size: Most stored parameters: a number, or a share of the backbone such as ``0.1%``.
+            size: Largest number of stored parameters: a number, or a share of the backbone such as ``0.1%``.
 
         Raises:
             StudiesError: If no complete trial is so small.
@@ -131,15 +131,15 @@ class Study:
 
     @property
     def front(self) -> "pandas.DataFrame":
-        """The best within every size, the smallest first; sizes are what the study wants small, or parameters."""
+        """Best trial within every size, smallest first, by the study's second objective or stored parameters."""
         return self._ask(front_of).table()
 
     def trial(self, number: int | Literal["best"]) -> Trial:
-        """One trial, by its number or as the best.
+        """Return a trial by its number, or the best trial.
 
         Raises:
             UnknownTrialError: If there is no such number.
-            StudiesError: If it is another word, or no trial is complete and the best is asked for.
+            StudiesError: If it is another word, or the best is asked for and no trial is complete.
         """
         check_number(number)
         with _opened(self.storage) as ledger:
@@ -148,19 +148,19 @@ class Study:
             return trial_of(ledger, self.name, number, storage=self.storage)
 
     def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
-        """The trials that have ended, best first, published methods beside what was discovered.
+        """Return the trials that have ended, best first, with published methods among them.
 
-        From twelve trials on the best are those that are expected to score most if they were trained again
-        (``estimate``, and the interval that holds it with 95%); with fewer, those of the highest score.
+        With at least twelve trials the order is that of the expected score of another full training (``estimate``, with
+        its 95% interval); with fewer, that of the score.
 
         Args:
-            top: How many rows; the best trial of every published method is added whatever its place, so there may be
-                more (``attrs["note"]`` says how many). None keeps all.
+            top: Number of rows. The best trial of each published method is added, so there may be more
+                (``attrs["note"]`` says how many). None keeps all.
         """
         return self._ask(lambda ledger, study: leaderboard(ledger, study.name, top=top)).table()
 
     def query(self, sql: str, *, limit: int | None = None, timeout_seconds: float | None = None) -> "pandas.DataFrame":
-        """The answer of the study's database to one SQL statement that only reads.
+        """Return the answer of the study's database to one read-only SQL statement.
 
         Columns are typed by their values: whole numbers ``Int64``, truth ``boolean``, times in UTC; states, origins,
         methods and the words of the dimensions are categories.
@@ -169,12 +169,13 @@ class Study:
             >>> study.query("select form, gate, count(*) as edits from configurations group by form, gate")
 
         Args:
-            sql: Its views and tables hold all studies of the storage; see the reference of the database.
-            limit: How many rows are taken; None for all. ``attrs["is_cut"]`` tells whether there are more.
-            timeout_seconds: After which the query is stopped; None never stops it.
+            sql: Statement over views and tables, which hold all studies of the storage; see the reference of the
+                database.
+            limit: Largest number of rows; None for all. ``attrs["is_cut"]`` says whether there are more.
+            timeout_seconds: Seconds after which the query is stopped; None for no limit.
 
         Raises:
-            QueryError: If it is not one reading statement, takes too long, or the database refuses it.
+            QueryError: If it is not one read-only statement, takes too long, or the database refuses it.
         """
         found = run_query(self.storage, sql, Limits(rows=limit, seconds=timeout_seconds))
         answer = frame_of(found.columns, found.rows)
@@ -182,19 +183,19 @@ class Study:
         return answer
 
     def discover(self, *views: str, seed: int = 0) -> "list[Card]":
-        """What the study has taught: cards with answers of the search's model, with 95% intervals.
+        """Return the findings of the study as cards, with 95% intervals of the search's model.
 
         Example:
             >>> for card in study.discover("winner"):
             ...     print(card)
 
         Args:
-            *views: Of matters, winner, rates and sizes; none for all.
-            seed: Of the draws.
+            *views: Names among matters, winner, rates and sizes; all by default.
+            seed: Seed of the draws.
 
         Raises:
-            StudiesError: If there is no such view, or too few trials to tell.
-            RunnerError: If the study's backbone cannot be had.
+            StudiesError: If there is no such view, or the trials are too few.
+            RunnerError: If the study's backbone cannot be loaded.
         """
         from studies.analysis.discover import discovered, knowledge_of
         from studies.study_file.recorded_specification import recorded_space
@@ -216,20 +217,21 @@ class Study:
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "ConfirmationResult":
-        """Train the best trials and the baselines afresh, and measure them on test data, which the search never saw.
+        """Train the best trials and the baselines again with new seeds, and evaluate them on unseen test data.
 
-        A confirmation that was stopped is continued by calling it again; one that is finished is only read.
+        A stopped confirmation is continued by calling this again; a finished one is only read.
 
         Args:
-            top: How many of the best configurations.
-            seeds: How often each is trained.
-            against: Published methods, or points such as ``lora_qv:r=8``, to hold the winner against; one or several.
-            name: Of the confirmation; None is the study's with ``-confirm``.
-            size: Most stored parameters of the best trials, such as ``0.1%`` of the backbone; None for any.
-            progress: Called about twice a second; True shows a bar, False nothing.
-            take_over: Whether another launch that runs the confirmation is to stop.
-            observers: Told of every trial and reading, as of `deltaspace.launch`; one that raises is
-                told nothing more, which is warned of.
+            top: Number of best configurations.
+            seeds: Number of seeds of each.
+            against: Baselines: one or several published methods, or points such as ``lora_qv:r=8``.
+            name: Name of the confirmation; None is the study's name with ``-confirm``.
+            size: Largest number of stored parameters of the best trials, such as ``0.1%`` of the backbone; None for
+                any.
+            progress: Function called about twice a second; True shows a bar, False nothing.
+            take_over: Whether to stop another launch that runs the confirmation.
+            observers: Observers of every trial and reading, as in `deltaspace.launch`. One that raises is not called
+                again, with a warning.
             **fleet: Keys of the study file's fleet that differ from the study's: ``workers``, ``pack``, ``backend``,
                 ``time_budget``.
 
@@ -259,25 +261,25 @@ class Study:
         observers: "Sequence[TrialObserver]" = (),
         **fleet: object,
     ) -> "AblationResult":
-        """Train what lies between a published method and a trial, one difference after another, on test data.
+        """Train the path from a published method to a trial, one difference after another, and evaluate on test data.
 
-        All steps are trained with the same fresh seeds, so that each is compared with the one before in pairs. An
-        ablation that was stopped is continued by calling it again; one that is finished is only read.
+        All steps are trained with the same new seeds, so each is compared with the one before in pairs. A stopped
+        ablation is continued by calling this again; a finished one is only read.
 
         Args:
-            trial: The end of the path.
-            against: Where it begins: a published method, or a point such as ``lora_qv:r=8``; None is the best of the
-                study by estimate, which its verdict compares with.
-            seeds: How often each step is trained.
-            name: Of the ablation; None is the study's with ``-ablate``.
-            progress: As of `confirm`.
-            take_over: As of `confirm`.
-            observers: As of `confirm`.
-            **fleet: As of `confirm`.
+            trial: End of the path.
+            against: Start of the path: a published method, or a point such as ``lora_qv:r=8``. None is the best method
+                of the study by estimate.
+            seeds: Number of seeds of each step.
+            name: Name of the ablation; None is the study's name with ``-ablate``.
+            progress: As in `confirm`.
+            take_over: As in `confirm`.
+            observers: As in `confirm`.
+            **fleet: As in `confirm`.
 
         Raises:
             ConfirmationError: If there is no path between the two.
-            StudiesError: If too few trials have a reading to find it.
+            StudiesError: If too few trials have a reading to find the path.
         """
         from studies.confirmation.ablation_path import ablation_result
         from studies.confirmation.request import AblationRequest
@@ -289,7 +291,7 @@ class Study:
             return ablation_result(ledger, request.confirmation)
 
     def _confirmed(self, request: "Request", progress: Observer | bool, **wishes: Any) -> None:
-        """Run what is asked to be trained again, as far as it comes."""
+        """Run the requested trainings, as far as they come."""
         from studies.confirmation.execution import confirm
 
         tell = None if progress is False else announce
@@ -310,13 +312,13 @@ class Study:
         return self.trial(trial).export(folder, kind=kind, retrain=retrain)
 
     def verify(self) -> list[str]:
-        """What is broken in the study, one line each; empty when it is whole.
+        """Return one line for each error in the study; none if it is whole.
 
-        Checked are the records, the configuration that each proposal makes, what the sampler is told when the study is
-        continued, and the files of the trials with their hashes.
+        It checks the records, the configuration of each proposal, the history that the sampler receives when the study
+        is continued, and the files of the trials with their hashes.
 
         Raises:
-            RunnerError: If its backbone cannot be had.
+            RunnerError: If its backbone cannot be loaded.
         """
         from studies.verification import verify
 
@@ -324,7 +326,7 @@ class Study:
             return verify(ledger, self.name)
 
     def to_optuna(self) -> "optuna.Study":
-        """The study in the memory of stock Optuna: parameters, intermediate values, states and scores of all trials.
+        """Return an in-memory Optuna study: parameters, intermediate values, states and scores of all trials.
 
         Example:
             >>> optuna.importance.get_param_importances(study.to_optuna())
@@ -338,11 +340,11 @@ class Study:
             return ask(ledger, ledger.study(self.name))
 
     def __len__(self) -> int:
-        """Number of trials, whatever their state."""
+        """Return the number of trials, whatever their state."""
         return self.summary.trials
 
     def __getitem__(self, number: int) -> Trial:
-        """The trial of a number.
+        """Return the trial of a number.
 
         Raises:
             IndexError: If there is no such number.
@@ -353,19 +355,19 @@ class Study:
             raise IndexError(str(error)) from None
 
     def __iter__(self) -> Iterator[Trial]:
-        """Every trial, by number."""
+        """Yield every trial, by number."""
         return (self.trial(number) for number in range(len(self)))
 
     def __bool__(self) -> bool:
-        """Also a study without trials is there."""
+        """Return True, also for a study without trials."""
         return True
 
     def __getattr__(self, name: str) -> Never:
-        """Say what is meant by a name that others use."""
+        """Raise an error that suggests the attribute meant by a name of another library."""
         raise absent(self, name, _OTHER_NAMES)
 
     def __repr__(self) -> str:
-        """Its name, how many trials are in which state, and the best one."""
+        """Return its name, the number of trials by state, and the best trial."""
         summary = self.summary
         counts = ", ".join(f"{number} {state.value}" for state, number in summary.counts.items() if number)
         best = summary.best

@@ -1,4 +1,4 @@
-"""The handle of a trial, as it was when it was asked for."""
+"""Handle of a trial, as it was when it was read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from studies.exports.export import Export, ExportKind
 
 _FITTED = 2_000
-"""In larger studies no model is fitted for a single trial that did not run to its end; nothing repeats it, either."""
+"""Largest study for which a model is fitted for one trial that did not run to its end and has no replicates."""
 
 _OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "scores", "id": "number"}
 
 
 def absent(owner: object, name: str, others: Mapping[str, str]) -> AttributeError:
-    """What to say of an attribute that is not there: what others call by its name, or the nearest there is.
+    """Return the error of a missing attribute, with the name that is meant or the nearest one.
 
     Args:
-        owner: That was asked.
-        name: That it lacks.
-        others: By a name that is common elsewhere, what is meant.
+        owner: Object that lacks the attribute.
+        name: Name of the attribute.
+        others: Attributes of the object by the names that other libraries give them.
     """
     kind = type(owner)
     if name in others:
@@ -52,7 +52,7 @@ def absent(owner: object, name: str, others: Mapping[str, str]) -> AttributeErro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One trial of a study, as it was when it was asked for.
+    """A trial of a study, as it was when it was read.
 
     Example:
         >>> best = deltaspace.open_study("docstrings").best
@@ -62,15 +62,15 @@ class Trial:
         >>> best.export("winner")
 
     Attributes:
-        record: What was proposed, and how it ended.
-        study_record: Its study.
+        record: Proposal and result.
+        study_record: Record of its study.
         attempts: Its executions.
         reading_records: Its measurements, by step.
         artefacts: Its files.
-        events: What happened to it.
-        replicates: The trials that repeat it with other seeds.
-        estimate: What it is expected to score if it is trained again to the end; None where that cannot be told.
-        storage: URL of the database that holds it.
+        events: Its events.
+        replicates: Trials that repeat it with other seeds.
+        estimate: Expected score of another full training; None if unknown.
+        storage: URL of its database.
     """
 
     record: TrialRecord
@@ -90,12 +90,12 @@ class Trial:
 
     @property
     def number(self) -> int:
-        """0, 1, 2, … in its study."""
+        """Number in its study, counted from 0."""
         return self.record.number
 
     @property
     def state(self) -> TrialState:
-        """Queued, running, complete, pruned or failed; compares equal to these words."""
+        """State: queued, running, complete, pruned or failed; equal to these words."""
         return self.record.state
 
     @property
@@ -110,33 +110,33 @@ class Trial:
 
     @property
     def method(self) -> str | None:
-        """The published method that it is; None for what the search proposed."""
+        """Name of the published method; None for a proposal of the search."""
         return self.record.method
 
     @property
     def description(self) -> str:
-        """What it is, in one phrase."""
+        """Its configuration in one phrase."""
         return self.record.description
 
     @property
     def configuration(self) -> Configuration:
-        """What is changed in the backbone, and where."""
+        """Edits of the backbone and their places."""
         return self.record.configuration
 
     @property
     def learning_rates(self) -> Mapping[str, float]:
-        """Peak rates of ``attention`` and ``ffn``, of those that have edits."""
+        """Peak learning rates of ``attention`` and ``ffn``, where they have edits."""
         sides = {"attention": self.record.attention, "ffn": self.record.ffn}
         return {name: rate for name, side in sides.items() if side is not None and (rate := side.learning_rate)}
 
     @property
     def stored_parameters(self) -> int:
-        """Parameters that must be kept, which the budget binds; without the task head."""
+        """Number of stored parameters, which the budget limits; without the task head."""
         return self.record.stored_parameters
 
     @property
     def readings(self) -> "pandas.DataFrame":
-        """Its measurements by step, one column per metric; times in seconds."""
+        """Measurements by step, one column per metric; times in seconds."""
         return readings_table(self.reading_records)
 
     def export(
@@ -146,20 +146,19 @@ class Trial:
         kind: "ExportKind" = "deltaspace",
         retrain: "bool | Callable[[Reading], None]" = False,
     ) -> "Export":
-        """Write its trained weights, what they are, and a model card to a new folder.
+        """Write its trained weights, its configuration and a model card to a new folder.
 
         Example:
             >>> study.trial(17).export("adapter", kind="peft")
 
         Args:
-            folder: Must not exist.
-            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain
-                weights).
-            retrain: Train it from scratch to its last step first; a function is told of each measurement.
+            folder: Folder that must not exist.
+            kind: ``deltaspace`` (safetensors and JSON), ``peft`` (an adapter of peft) or ``merged`` (plain weights).
+            retrain: Whether to train it again to its last step first; or a function that receives each reading of that.
 
         Raises:
-            StudiesError: If nothing is left of the trial that could be exported.
-            RunnerError: If the folder is there already, or the trial cannot be written in this form.
+            StudiesError: If the trial has nothing left to export.
+            RunnerError: If the folder exists, or the trial cannot be written in this form.
         """
         from studies.exports.export import export_trial
 
@@ -168,7 +167,7 @@ class Trial:
             return export_trial(ledger, self.study, self.number, Path(folder), kind=kind, anew=tell)
 
     def as_entries(self) -> dict[str, object]:
-        """Return all that is known of it, by the names of its JSON; ``first_score`` is that of its own seed."""
+        """Return its record by the names of its JSON; ``first_score`` is the score of its own seed."""
         record = {one.name: getattr(self.record, one.name) for one in fields(self.record) if one.repr}
         return {
             "study": self.study_record,
@@ -182,7 +181,7 @@ class Trial:
         }
 
     def __str__(self) -> str:
-        """What it is and how it went, on one line."""
+        """Return its configuration and result on one line."""
         times = f" ×{len(self.scores)}" if len(self.scores) > 1 else ""
         score = "" if self.score is None else f", {self.study_record.metric} {self.score:.4f}{times}"
         origin = self.method or "discovered"
@@ -197,12 +196,12 @@ class Trial:
         return f"<p>{escape(str(self))}</p>{readings_table(self.reading_records)._repr_html_()}"
 
     def __getattr__(self, name: str) -> Never:
-        """Say what is meant by a name that others use."""
+        """Raise an error that suggests the attribute meant by a name of another library."""
         raise absent(self, name, _OTHER_NAMES)
 
 
 def trial_of(ledger: Ledger, name: str, number: int, *, storage: str) -> Trial:
-    """All that is known of one trial.
+    """Return a trial with its records.
 
     Raises:
         UnknownStudyError: If there is no study of that name.

@@ -1,4 +1,4 @@
-"""Whether a study is whole: what must hold in the ledger, what its proposals make, and the files it names."""
+"""Verification of a study: invariants of the ledger, replay of its proposals, hashes of its files."""
 
 import math
 import warnings
@@ -29,24 +29,25 @@ from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-"""Leases of a launch that was killed run out, and the next launch takes them back: nothing is broken by that."""
+"""Seconds after which leases of a killed launch have run out; the next launch takes them back, so that is no error."""
 
 
 def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.warn) -> list[str]:
-    """Every violation in a study, one line each; empty when it is whole.
+    """Return one line for each error in a study; none if it is whole.
 
-    Checked are what SQLite says of its file, the invariants of the ledger, the files of its artefacts with their
-    hashes, and everything that follows from something else that is recorded: see `studies.consistency`. Of a study that
-    searches these are also what each proposal makes and the replay of all that the sampler was told. Data and backbone
-    are compared with the digest that the study was begun with, where it has one.
+    It checks the SQLite file, the invariants of the ledger, the hashes of the artefacts' files, and the consistency of
+    the records, see `studies.consistency`. Of a search it also replays each proposal and the history that the sampler
+    received. Data and backbone are compared with their recorded digest, if there is one.
 
     Args:
+        ledger: Ledger of the study.
+        name: Name of the study.
         tell: Called with a line if data and backbone cannot be read, so that they are not compared.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
         StudiesError: If it was recorded by a release with other keys.
-        RunnerError: If its backbone cannot be had.
+        RunnerError: If its backbone cannot be loaded.
     """
     study = ledger.study(name)
     found = ledger.read(file_violations)
@@ -77,7 +78,7 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
 
 
 def _strange_comparisons(result: ConfirmationResult) -> Iterator[str]:
-    """What SQL is told of a confirmation follows from its scores, once it is told."""
+    """Yield one line for each stored comparison of a confirmation that differs from the one of its scores."""
     expected = {label: one.entry() for label, one in comparisons_of(result).items()}
     for one in result.contenders:
         told = expected.get(one.label)
@@ -94,7 +95,7 @@ def _differ(ours: object, theirs: object) -> bool:
 
 
 def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
-    """Each proposal makes the trial that was recorded with it."""
+    """Yield one line for each trial that differs from the one that its proposal makes."""
     for trial in trials:
         proposal = FixedTrial(dict(trial.proposal))
         try:
@@ -108,7 +109,7 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: 
 
 
 def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specification: BegunSpecification) -> Proposer:
-    """A new proposer that was told what the ledger holds."""
+    """Return a new proposer with the history of the ledger."""
     proposer = Proposer(
         space,
         sampler=sampler_of(specification.search.sampler),
@@ -121,7 +122,7 @@ def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specificati
 
 
 def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
-    """Every difference between what a keeper's proposer knows, or one that was `replayed`, and the ledger."""
+    """Yield one line for each difference between a proposer, a keeper's or a `replayed` one, and the ledger."""
     trials, known = ledger.trials(study_id), proposer.trials
     readings = ledger.readings_by_trial(study_id)
     if len(trials) != len(known):
@@ -138,7 +139,7 @@ def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iter
 
 
 def _fact(trial: Observation, what: str) -> object:
-    """One of the facts of a trial, as both can know it."""
+    """Return one fact of a trial, in a form that proposer and ledger share."""
     if what == "state":
         return trial.state.name if trial.state.is_terminal else "open"
     if what == "readings":

@@ -1,1 +1,1 @@
-"""The command line: one module per command, imported when it is called."""
+"""Command line: one module per command, imported when it is called."""

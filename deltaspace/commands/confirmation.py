@@ -1,4 +1,4 @@
-"""``deltaspace confirm`` and ``ablate``: what trains chosen configurations and measures them on the test split."""
+"""Commands ``confirm`` and ``ablate``: train chosen configurations again and evaluate them on the test split."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> tuple[PublishedPoint, ...]:
-    """The names of all lists, each once; ``none`` alone is none."""
+    """Return the names of all lists, each once; ``none`` alone is an empty list."""
     if [text.strip() for text in lists] == ["none"]:
         return ()
     try:
@@ -26,7 +26,7 @@ def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> t
 
 
 def _names(text: str) -> list[str]:
-    """The names of a list; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
+    """Split a list of names; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
     names: list[str] = []
     for part in text.split(","):
         if names and "=" in part and ":" not in part:
@@ -80,13 +80,13 @@ def confirm(  # noqa: PLR0913 - one argument per option
     """Confirm the winners of a study on the test split, which the search never saw.
 
     The best configurations by estimate, with --size those that are small enough, and the baselines are trained from
-    scratch with fresh seeds, at full length and without pruning. Printed are mean, standard deviation and median over
+    scratch with new seeds, at full length and without pruning. Printed are mean, standard deviation and median over
     the seeds, and for the best configuration minus each baseline a paired bootstrap interval and a permutation test,
     corrected for the number of baselines.
 
-    A baseline is the study's own best trial of that method; where there is none it is resized to the budget, with
+    A baseline is the study's own best trial of that method; without one it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
-    trials. One that was stopped is continued by calling the command again; one that is finished is only printed.
+    trials. A stopped confirmation is continued by running the command again; a finished one is only printed.
     """
     from studies.confirmation.request import ConfirmationRequest
     from studies.confirmation.results import power_note
@@ -131,17 +131,16 @@ def ablate(  # noqa: PLR0913 - one argument per option
     as_json: bool,
     **fleet: str | None,
 ) -> int:
-    """Train what lies between a published method and a trial, one difference after another, on test data.
+    """Train the path from a published method to a trial, one difference after another, on test data.
 
-    It begins at the study's best published method by estimate, which the verdict of 'show' compares with, or at another
-    one.
-    The differences are ordered by what the search expects them to gain; only legal combinations are on the path, and
-    every step is sized for the same budget. All steps are trained from scratch with the same fresh seeds, so that each
+    It begins at the study's best published method by estimate, or at another one.
+    The differences are ordered by their expected gain; only valid combinations are on the path, and
+    every step is sized for the same budget. All steps are trained from scratch with the same new seeds, so each
     is compared with the one before in pairs: mean difference, bootstrap interval, permutation test, corrected for the
     number of steps.
 
-    The ablation is recorded beside the study. One that was stopped is continued by calling the command again; one
-    that is finished is only printed.
+    The ablation is recorded beside the study. A stopped ablation is continued by running the command again; a finished
+    one is only printed.
     """
     from studies.confirmation.request import AblationRequest
 
@@ -157,7 +156,7 @@ def ablate(  # noqa: PLR0913 - one argument per option
 
 
 def _train(request: "Request", storage: str, *, take_over: bool, quiet: bool, as_json: bool) -> int:
-    """Train what is asked for: the result goes to stdout, the progress and how it ended to stderr."""
+    """Train what is requested; print the result to stdout, progress and ending to stderr."""
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.observers import progress_view

@@ -1,4 +1,4 @@
-"""``deltaspace methods``, ``count``, ``describe`` and ``space``: what needs neither a launch nor weights."""
+"""Commands ``methods``, ``count``, ``describe`` and ``space``, which need neither a launch nor weights."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +21,8 @@ def list_methods(backbone: str, as_json: bool) -> None:
     """List the published methods and their four dimensions.
 
     Functional form, modified representation, insertion form and composition function, as in He et al. 2022; with the
-    citation, the hyper-parameters and their defaults. What is not valid on the backbone is marked with the reason.
+    citation, the hyper-parameters and their defaults. Methods that are not valid on the backbone are marked with the
+    reason.
     """
     from dashboards.terminal.configurations import method_views, methods_table
     from deltaspace.descriptions import shape_of
@@ -48,9 +49,9 @@ def _method_entry(view: "MethodView") -> dict[str, object]:
 def count(method: str, backbone: str, settings: dict[str, float | str], as_json: bool) -> None:
     """Count the parameters of a published method on a backbone.
 
-    Stored: what must be kept after training, which the budget binds. Trained: with what is dropped afterwards.
-    Weights only: matrices, the accounting of He et al. 2022. Below them every other convention that papers and
-    released codes count the method by. The task head is not counted unless a convention says so.
+    Stored: parameters kept after training, which the budget limits. Trained: with those that are dropped afterwards.
+    Weights only: matrices, the accounting of He et al. 2022. The lines below have the other conventions by which papers
+    and released codes count the method. The task head is not counted unless a convention says so.
     """
     from dashboards.terminal.configurations import count_renderable, view_count
     from deltaspace.descriptions import shape_of
@@ -142,8 +143,8 @@ def _described(view: "ConfigurationView") -> dict[str, object]:
 def show_space(study: str, draw: int, seed: int, overrides: dict[str, object], as_json: bool) -> None:
     """Show the search space of a study: dimensions, size, sample configurations.
 
-    STUDY.yaml is a study file or the name of a shipped example. Its size is the product of all dimensions and how many
-    structures can be proposed, of one edit and of two, sizes and learning rates aside. No weights are read.
+    STUDY.yaml is a study file or the name of a shipped example. The size is the product of all dimensions, and the
+    number of structures of one edit and of two, sizes and learning rates aside. No weights are read.
     """
     from dashboards.terminal.spaces import space_renderable, view_space
     from deltaspace.descriptions import shape_of

@@ -1,4 +1,4 @@
-"""``deltaspace export``."""
+"""Command ``export``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -47,7 +47,7 @@ def export(  # noqa: PLR0913 - one argument per option
     storage: str,
     as_json: bool,
 ) -> None:
-    """Take a trial away: trained weights, what they are, a model card.
+    """Export a trial: trained weights, configuration, model card.
 
     The trial is a NUMBER or the best one by estimate, with --size the best that is small enough, and goes to a new
     folder DIR. With --format optuna the whole study goes to a
@@ -76,7 +76,7 @@ def export(  # noqa: PLR0913 - one argument per option
 
 
 def _parse(target: tuple[str, ...]) -> tuple[int | Literal["best"], Path]:
-    """The trial and the folder."""
+    """Return the trial and the folder."""
     if len(target) != 2:
         raise click.UsageError(f"an export takes NUMBER|best and DIR; got {' '.join(target)!r}.")
     which, folder = target

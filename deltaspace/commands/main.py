@@ -1,4 +1,4 @@
-"""The command line: ``deltaspace COMMAND``. A command's module is imported when the command is called, not before."""
+"""Command line ``deltaspace COMMAND``. The module of a command is imported when the command is called."""
 
 import difflib
 import importlib
@@ -16,22 +16,22 @@ from trial_runner.errors import RunnerError, panics_as_errors
 from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
-    "init": "Look at data and write a study file for it.",
-    "check": "Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.",
-    "plan": "Say what memory a study would take on a GPU, before anything is loaded.",
+    "init": "Write a study file for data.",
+    "check": "Check a study before its launch: data, noise, time, memory, machine; or a backbone.",
+    "plan": "Compute the memory of a study on a GPU, before anything is loaded.",
     "launch": "Launch a study, or continue it.",
     "studies": "List the studies of a storage.",
     "show": "Show the leaderboard of a study.",
-    "best": "Show the best trial of a study: the complete one that is expected to score most.",
+    "best": "Show the best trial of a study: the complete one with the highest expected score.",
     "trial": "Show one trial of a study.",
-    "discover": "Show what a study has taught, in a few sentences and short tables.",
-    "query": "Ask the database with SQL, read-only.",
+    "discover": "Show the findings of a study in a few sentences and short tables.",
+    "query": "Query the database with SQL, read-only.",
     "dashboard": "Show the studies of a storage in the browser, also while they run.",
     "confirm": "Confirm the winners of a study on the test split, which the search never saw.",
-    "ablate": "Train what lies between a published method and a trial, one difference after another, on test data.",
+    "ablate": "Train the path from a published method to a trial, one difference after another, on test data.",
     "report": "Write all that is known of a study to one HTML file that needs no network.",
     "verify": "Check that a study is whole: its records, its proposals, its files.",
-    "export": "Take a trial away: trained weights, what they are, a model card.",
+    "export": "Export a trial: trained weights, configuration, model card.",
     "train": "Train one configuration without a search.",
     "predict": "Predict the lines of a file with an export.",
     "methods": "List the published methods and their four dimensions.",
@@ -41,11 +41,11 @@ COMMANDS: dict[str, str] = {
     "delete": "Delete a study: its records, its confirmations, its files.",
     "archive": "Move a study to a new folder: its records, its confirmations, its files.",
     "backup": "Write all studies of a database to a new SQLite file.",
-    "merge": "Take the studies of another database into this one.",
+    "merge": "Copy the studies of another database into this one.",
     "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
-    "version": "Print the version; with --verbose what a report of a bug needs.",
+    "version": "Print the version; with --verbose the facts for a bug report.",
 }
-"""Name of every command and what it does."""
+"""Name and summary of every command."""
 
 _MODULES = {
     "startup": ("init", "check", "plan"),
@@ -55,13 +55,13 @@ _MODULES = {
     "design_space": ("methods", "count", "space", "describe"),
     "maintenance": ("verify", "rename", "delete", "archive", "backup", "merge"),
 }
-"""Modules of several commands; any other command has a module of its own name."""
+"""Modules with several commands; the module of any other command has its name."""
 
 _EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are imported one at a time, when they are called."""
+    """Group of commands that are imported one at a time, when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -100,8 +100,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code: 0 done, 1 failed, 2 misused, 130 interrupted.
 
-    Errors that are meant for the user become one line on stderr, and so does what the system says of a file; any other
-    exception is a bug and keeps its traceback.
+    Errors for users, and errors of the system about a file, become one line on stderr. Any other exception is a bug and
+    keeps its traceback.
     """
     never_fail_to_encode()
     try:
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_misuse(error: Exception) -> bool:
-    """Whether an error is about what was asked for: an unknown name, or a value or an input that cannot be."""
+    """Return whether an error is about the request: an unknown name, an invalid value or input."""
     return isinstance(error, KeyError | ValueError | StudyHeldError) and not isinstance(error, CodecError)
 
 

@@ -1,4 +1,4 @@
-"""``deltaspace verify``, ``rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
+"""Commands ``verify``, ``rename``, ``delete``, ``archive``, ``backup`` and ``merge``."""
 
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from deltaspace.commands.output import echo_json
 def verify(study: str, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
-    All that follows from something else that is recorded is recomputed: what each proposal makes, the rungs, scores,
-    states and attempts of the trials, what the sampler is told when the study is continued, the files of the artefacts
-    with their hashes, a confirmation from its study. Data and backbone are compared with those that the study was begun
-    with, if they can be read. SQLite checks its own file. Each violation is one line on stdout,
-    and the exit code is 1 when there are any. What killed commands left unfinished is named too. Nothing is changed.
+    All derived records are recomputed: configurations from proposals, rungs, scores, states and attempts of the trials,
+    the history of the sampler, the hashes of the artefacts' files, a confirmation from its study. Data and backbone are
+    compared with those that the study was begun with, if they can be read. SQLite checks its own file. Each violation
+    is one line on stdout, and the exit code is 1 if there are any. Unfinished files of killed commands are listed,
+    too. Nothing is changed.
     """
     from studies import verification
     from studies.maintenance import leftovers
@@ -86,7 +86,7 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
     """Move a study to a new folder: its records, its confirmations, its files.
 
     FOLDER gets a database of its own with the files beside it, and can be moved. Every command reads it with
-    --storage, and 'merge' takes its records back. A study that a launch runs is not moved.
+    --storage, and 'merge' copies its records back. A study that a launch runs is not moved.
     """
     from studies.maintenance import ARCHIVE, delete_study
 
@@ -104,7 +104,7 @@ def backup(file: Path, storage: str) -> None:
     """Write all studies of a database to a new SQLite file.
 
     The backup is one consistent state, also while a launch writes and also of PostgreSQL. Files of trials are not
-    copied; the backup knows where they lie. Do not continue both it and the database that it is of.
+    copied; the backup keeps their paths. Do not continue both the backup and its database.
     """
     from studies.maintenance import back_up
 
@@ -124,10 +124,10 @@ def backup(file: Path, storage: str) -> None:
 @click.argument("other", metavar="URL")
 @options.storage_option
 def merge(other: str, storage: str) -> None:
-    """Take the studies of another database into this one.
+    """Copy the studies of another database into this one.
 
     The other stays as it is, and the files of its studies where they are. A study that is here already is left out;
-    one whose name is another's gets a name with a number.
+    a study whose name is taken gets a name with a number.
     """
     from studies.ledger.ledger import Ledger
     from studies.maintenance import merge as merged
@@ -144,7 +144,7 @@ def merge(other: str, storage: str) -> None:
 
 
 def _told(left: list[str], text: str) -> int:
-    """Say what was done and what could not be; return the exit code."""
+    """Print the result and what could not be done; return the exit code."""
     for line in (*left, text):
         say(line, err=True)
     return 1 if left else 0

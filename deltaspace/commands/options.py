@@ -1,4 +1,4 @@
-"""What several commands share: options, how their texts are read, what is said and asked."""
+"""Options that several commands share, their values, and messages and questions on the terminal."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -19,49 +19,49 @@ if TYPE_CHECKING:
 
 _EXIT_INTERRUPTED = 130
 MOST_NUMBER = 1_000_000
-"""Of trials, rows or lines in an option: more is a slip."""
+"""Largest number of trials, rows or lines in an option: more is a typing error."""
 MOST_SEEDS = 1_000
-"""Of repetitions, and of what is repeated."""
+"""Largest number of repetitions."""
 MOST_SEED = 2**63 - 1
-"""What generators of random numbers take."""
+"""Largest seed of random generators."""
 _MOST_DIGITS = 18
-"""As many as a database can hold, and nobody has so many trials."""
+"""Digits of the largest number that a database holds."""
 TRIAL = "NUMBER|best"
 
 _FLEET = ("workers", "pack", "backend", "time_budget")
 _KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in _FLEET}}
-"""Keys of a study file by the options that set them, where they are called otherwise."""
+"""Keys of a study file by the options of another name that set them."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def command(name: str, *examples: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with examples at the end of its help text, whose lines click leaves as they are."""
+    """Return a command with examples at the end of its help text, whose lines click leaves as they are."""
     return click.command(name, epilog=examples_text(*examples))
 
 
 def examples_text(*lines: str) -> str:
-    """The end of a help text."""
+    """Return the end of a help text."""
     return "\b\nexamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line; whatever a name in it holds, the terminal does not obey it."""
+    """Print a line without the control characters that names in it may contain."""
     click.echo(visible(text), file=sys.stderr if err else sys.stdout)  # click itself writes UTF-8 where it is ASCII
 
 
 def notice(text: str) -> None:
-    """Say to someone at a terminal what takes its time now; a program is not told."""
+    """Print a line about a slow operation, on a terminal only."""
     if sys.stderr.isatty():
         say(text, err=True)
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on only if the user wants it.
+    """Ask the user whether to go on.
 
     Raises:
         UsageError: If nobody can be asked.
-        Abort: If the user does not want it.
+        Abort: If the answer is no.
     """
     if yes:
         return
@@ -71,24 +71,24 @@ def ask(question: str, *, yes: bool) -> None:
 
 
 def reading(storage: str) -> "Ledger":
-    """The open storage, to be read."""
+    """Return the storage, open for reading."""
     from studies.ledger.ledger import Ledger
 
     return Ledger.open(storage, read_only=True)
 
 
 def writing(storage: str) -> "Ledger":
-    """The open storage, which must be there, to be changed."""
+    """Return the storage, which must exist, open for writing."""
     from studies.ledger.ledger import Ledger
 
     return Ledger.open(storage, create=False)
 
 
 def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "PublishedPoint | None":
-    """The published method, or point of it, that an option names; None without.
+    """Return the published method or point of an option; None without one.
 
     Raises:
-        BadParameter: If there is none of the name, or it is given twice.
+        BadParameter: If there is none of the name, or several are given.
     """
     from search_space.published.point import PublishedPoint
 
@@ -101,10 +101,10 @@ def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...
 
 
 def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
-    """A file that is to be written, if its folder is there: before anything is computed for it.
+    """Return an output file after checking its folder, before anything is computed.
 
     Raises:
-        BadParameter: If it is not.
+        BadParameter: If the folder does not exist.
     """
     if file is not None and not file.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent} for {file.name}. Make it, or name another file.")
@@ -112,7 +112,7 @@ def in_a_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Pat
 
 
 def _overrides(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, object]:
-    """Keys of a study file with their values."""
+    """Return values by key path of a study file."""
     if not texts:
         return {}
     from studies.study_file import parse_override
@@ -121,10 +121,10 @@ def _overrides(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 
 
 def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, float | str]:
-    """Hyper-parameters of a published method; what is no number is a choice.
+    """Return hyper-parameters of a published method; a value that is not a number is a choice.
 
     Raises:
-        SettingError: If one has no such form.
+        SettingError: If one has another form.
     """
     from search_space.published.point import parse_setting
 
@@ -138,12 +138,12 @@ def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> 
 
 
 class TrialNumber(click.ParamType[int | str]):
-    """The number of a trial, or ``best``."""
+    """Number of a trial, or ``best``."""
 
     name = TRIAL
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Read it.
+        """Convert a text.
 
         Raises:
             BadParameter: If it is neither.
@@ -190,50 +190,50 @@ size_option = click.option(
 
 
 def answer_options(function: Function) -> Function:
-    """What a command takes that answers from a storage: ``--storage`` and ``--json``."""
+    """Add the options of commands that print answers from a storage: ``--storage`` and ``--json``."""
     return storage_option(json_option(function))
 
 
 def seeds_option(default: int, help_text: str) -> Callable[[Function], Function]:
-    """How often something is trained, with a seed of its own each time."""
+    """Return an option for the number of seeds."""
     seeds = click.IntRange(2, MOST_SEEDS)
     return click.option("--seeds", type=seeds, default=default, show_default=True, help=help_text)
 
 
 def key_option(name: str, metavar: str, help_text: str) -> Callable[[Function], Function]:
-    """A key of the study file that has an option of its own."""
+    """Return an option that sets one key of the study file."""
     return click.option(name, metavar=metavar, help=f"{help_text}  [default: as in the study file]")
 
 
 def override_option(help_text: str) -> Callable[[Function], Function]:
-    """A repeatable ``--set KEY=VALUE`` of a study file; the command gets ``overrides`` by key."""
+    """Return a repeatable ``--set KEY=VALUE`` of a study file; the command receives ``overrides`` by key."""
     return click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, callback=_overrides, help=help_text)
 
 
 def setting_option(help_text: str) -> Callable[[Function], Function]:
-    """A repeatable ``--set KEY=VALUE`` of a published method; the command gets ``settings`` by name."""
+    """Return a repeatable ``--set KEY=VALUE`` of a published method; the command receives ``settings`` by name."""
     return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help=help_text)
 
 
 def overridden(overrides: dict[str, object], given: Mapping[str, str | None]) -> dict[str, object]:
-    """Keys of a study file, with those that options of their own have set."""
+    """Return overrides with the keys that have options of their own."""
     return overrides | {_KEYS.get(name, name): value for name, value in given.items() if value is not None}
 
 
 def run_options(function: Function) -> Function:
-    """What every command that runs a study takes: ``--storage``, ``--take-over``, ``--quiet`` and ``--json``."""
+    """Add the options of commands that run a study: ``--storage``, ``--take-over``, ``--quiet`` and ``--json``."""
     end = "If another launch runs it, end that one. Without, it is asked for on a terminal, refused elsewhere."
     function = click.option("--quiet", is_flag=True, help="Show no progress.")(json_option(function))
     return storage_option(click.option("--take-over", is_flag=True, help=end)(function))
 
 
 def fleet_options(default: str, *, again: str, time: str) -> Callable[[Function], Function]:
-    """Who does the work, and for how long.
+    """Return the options of resources and of the time budget.
 
     Args:
-        default: Where the values are from else.
-        again: What continues a study.
-        time: Where the time is from else.
+        default: Source of the values that are not given.
+        again: Command that continues the study.
+        time: Source of the time budget that is not given.
     """
     options = {
         "workers": ("N|auto", f"Worker processes; auto is one per GPU, else per core.  [default: {default}]"),
@@ -251,14 +251,14 @@ def fleet_options(default: str, *, again: str, time: str) -> Callable[[Function]
 
 
 def ended(result: "LaunchResult", advice: str) -> int:
-    """Say how a launch ended, and what to do; return the exit code: 130 for one that a signal ended, else 0."""
+    """Print how a launch ended and what to do; return the exit code: 130 after a signal, else 0."""
     name = result.study.name
     say(f"{name}: {result.reason}.{advice} See 'deltaspace show {name}'.", err=True)
     return _EXIT_INTERRUPTED if result.is_interrupted else 0
 
 
 def takes_over(name: str, storage: str, *, given: bool) -> bool:
-    """Whether another launch that runs a study is ended: as the option says, else as the user says on a terminal."""
+    """Return whether to end another launch that runs a study: by the option, else by the user's answer."""
     if given or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return given
     from studies.errors import StudiesError

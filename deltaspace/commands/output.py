@@ -1,4 +1,4 @@
-"""Results go to stdout: tables for people, JSON for programs."""
+"""Output of commands to stdout: tables for people, JSON for programs."""
 
 import codecs
 import io
@@ -21,12 +21,12 @@ _SYMBOLS = {
     **{"…": "...", "→": "->", "±": "+-", "≥": ">=", "≤": "<=", "⊙": "(.)", "⊗": "(x)", "√": "sqrt", "ᵀ": "^T"},
     **{"λ": "lambda", "θ": "theta", "σ": "sigma", "μ": "mu", "Σ": "Sigma", "Δ": "Delta"},
 }
-"""ASCII for the symbols that answers have."""
+"""ASCII replacements of symbols in answers."""
 _FALLBACK = "deltaspace.fallback"
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for characters that a stream cannot encode: ASCII for symbols, else their escapes."""
+    """Return the replacement of characters that a stream cannot encode: ASCII for symbols, else their escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -37,7 +37,7 @@ codecs.register_error(_FALLBACK, _in_ascii)
 
 
 def never_fail_to_encode() -> None:
-    """Let stdout and stderr print any text, whatever their encoding."""
+    """Make stdout and stderr accept any text, whatever their encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_FALLBACK)
@@ -50,7 +50,7 @@ def answer(
     as_json: bool,
     entries: Callable[[T], object] = lambda value: value,
 ) -> None:
-    """Print what a command answers: a table for people, or its entries as JSON."""
+    """Print an answer: a table for people, or its entries as JSON."""
     if as_json:
         echo_json(entries(value))
     else:
@@ -58,7 +58,7 @@ def answer(
 
 
 def show(renderable: "RenderableType") -> None:
-    """Print a table: as wide as the terminal; elsewhere plain, a line per row."""
+    """Print a table: as wide as the terminal; elsewhere plain, one line per row."""
     from dashboards.terminal.layout import UNBOUNDED, Terminal, plain_text
 
     if sys.stdout.isatty():
@@ -68,18 +68,18 @@ def show(renderable: "RenderableType") -> None:
 
 
 def json_text(value: object, *, is_ascii: bool = False) -> str:
-    """Return a value as JSON, indented."""
+    """Return a value as indented JSON."""
     from dashboards.jsonable import jsonable
 
     return json.dumps(jsonable(value), indent=2, ensure_ascii=is_ascii, allow_nan=False)
 
 
 def echo_json(value: object) -> None:
-    """Print a value as JSON, in ASCII where stdout takes no UTF-8; a terminal obeys nothing in it."""
+    """Print a value as JSON without control characters, in ASCII if stdout does not accept UTF-8."""
     is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     click.echo(visible_json(json_text(value, is_ascii=is_ascii)), file=sys.stdout)
 
 
 def write_rows(text: str) -> None:
-    """Print rows for programs; tabs part those of TSV, and whatever else a terminal would obey is written out."""
+    """Print rows for programs; tabs separate those of TSV, other control characters are escaped."""
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)

@@ -1,4 +1,4 @@
-"""``deltaspace query``."""
+"""Command ``query``."""
 
 from collections import Counter
 from pathlib import Path
@@ -52,7 +52,7 @@ _MOST_ROWS = 1_000_000_000
 def query(  # noqa: PLR0913 - one argument per option
     sql: str, form: str | None, output: Path | None, limit: int | None, timeout: str | None, storage: str, as_json: bool
 ) -> None:
-    """Ask the database with SQL, read-only.
+    """Query the database with SQL, read-only.
 
     The connection cannot write. Views: leaderboard, configurations, curves, budget_use, confirmation_results, fronts;
     tables: studies, confirmations, trials, attempts, readings, examples, artefacts, events. Ctrl-C stops a query.
@@ -78,10 +78,10 @@ def query(  # noqa: PLR0913 - one argument per option
 
 
 def _form(form: str | None, output: Path | None, *, as_json: bool) -> str:
-    """How to write the rows, from what was said of it.
+    """Return the format of the rows from the options.
 
     Raises:
-        UsageError: If that is a contradiction, or not enough.
+        UsageError: If they conflict or leave it open.
     """
     if as_json and form not in (None, "json"):
         raise click.UsageError(f"--json is --format json; got --format {form} as well.")
@@ -147,10 +147,10 @@ def _text(answer: "QueryResult", form: str) -> str:
 
 
 def _named(answer: "QueryResult") -> "QueryResult":
-    """The answer, if every column has a name of its own.
+    """Return the answer after checking that its column names are unique.
 
     Raises:
-        QueryError: If one stands twice.
+        QueryError: If a name occurs twice.
     """
     twice = sorted(name for name, count in Counter(answer.columns).items() if count > 1)
     if twice:

@@ -1,4 +1,4 @@
-"""``deltaspace studies``, ``show``, ``best``, ``trial``, ``discover`` and ``report``: what a storage holds."""
+"""Commands ``studies``, ``show``, ``best``, ``trial``, ``discover`` and ``report``, which read a storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,8 +21,8 @@ _VIEWS = ("matters", "winner", "rates", "sizes")
 def list_studies(storage: str, as_json: bool) -> None:
     """List the studies of a storage.
 
-    The best trial is that of 'show', by what it is expected to score if trained again, with the score it had. What a
-    confirmation found is printed by 'show'.
+    The best trial is that of 'show', by expected score, with the score it had. Results of a confirmation are printed by
+    'show'.
     """
     from dashboards.terminal.tables import studies_table
     from studies.analysis.summaries import study_summaries
@@ -46,11 +46,11 @@ def show(study: str, top: int, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
     The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
-    from twelve trials on by what they are expected to score if they are trained again (the estimate, with its 95%
-    interval), else by score. Pruned ones follow with their newest score and the step it was measured at. The view
-    leaderboard of 'deltaspace query' goes by score alone.
+    with at least twelve trials by the estimate of their score in another full training, with its 95%
+    interval; else by score. Pruned ones follow with their newest score and its step. The view
+    leaderboard of 'deltaspace query' is ordered by score alone.
 
-    Of a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
+    For a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
     """
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
@@ -79,9 +79,9 @@ def show(study: str, top: int, storage: str, as_json: bool) -> None:
 @options.size_option
 @options.answer_options
 def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
-    """Show the best trial of a study: the complete one that is expected to score most.
+    """Show the best trial of a study: the complete one with the highest expected score.
 
-    Of a study that wants few parameters or extra FLOPs, too, that is the largest of its front; with --size it is the
+    For a study that also minimizes parameters or extra FLOPs, that is the largest of its front; with --size it is the
     best of those that are small enough.
     """
     from studies.study import Study
@@ -102,7 +102,7 @@ def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
 def trial(study: str, number: int | Literal["best"], storage: str, as_json: bool) -> None:
     """Show one trial of a study.
 
-    What it is, its four dimensions, its measurements, attempts and files.
+    Its configuration, its four dimensions, its measurements, attempts and files.
     """
     from studies.study import Study
 
@@ -138,11 +138,11 @@ def discover(  # noqa: PLR0913 - one argument per option
     storage: str,
     as_json: bool,
 ) -> None:
-    """Show what a study has taught, in a few sentences and short tables.
+    """Show the findings of a study in a few sentences and short tables.
 
-    The answers are those of the search's model, with 95% intervals, from twelve trials on. matters: which choices do;
-    winner: what differs between it and a published method, and what each difference is worth; rates: which learning
-    rates are best; sizes: how small the delta can be.
+    The answers are those of the search's model, with 95% intervals, from twelve trials on. matters: effects of choices;
+    winner: its differences from a published method, and the gain of each; rates: best learning
+    rates; sizes: how small the delta can be.
     """
     from dashboards.terminal.discover import discovery_renderable
     from dashboards.terminal.layout import escape
@@ -199,7 +199,7 @@ def report(  # noqa: PLR0913 - one argument per option
     """Write all that is known of a study to one HTML file that needs no network.
 
     It holds the leaderboard, every question of 'deltaspace discover' with its figures, numbers and sentences, and
-    what confirmations and ablations have shown: for the appendix of a paper.
+    the results of confirmations and ablations: for the appendix of a paper.
     """
     from dashboards.reports.files import write_images, write_tables
     from dashboards.reports.page import report_page

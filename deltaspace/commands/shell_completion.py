@@ -1,11 +1,11 @@
-"""What the shell offers for arguments: studies, methods, study files."""
+"""Shell completion of studies, methods and study files."""
 
 import click
 from click.shell_completion import CompletionItem
 
 
 def study_names(context: click.Context, _: click.Parameter, typed: str) -> list[str]:
-    """Studies of the storage that is given or usual; none of a server, which may be far, and none after an error."""
+    """Return the studies of the given or default storage; none of a server, which may be slow, or after an error."""
     from studies.errors import StudiesError
     from studies.ledger.engine import StorageAddress
     from studies.ledger.ledger import Ledger
@@ -23,17 +23,17 @@ def study_names(context: click.Context, _: click.Parameter, typed: str) -> list[
 
 
 def method_names(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """The published methods."""
+    """Return the published methods."""
     from search_space.published import METHODS
 
     return [name for name in METHODS if name.startswith(typed)]
 
 
 def methods_and_studies(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """Both, methods first."""
+    """Return methods, then studies."""
     return [*method_names(context, parameter, typed), *study_names(context, parameter, typed)]
 
 
 def study_files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Files; the shell lists them."""
+    """Return the directive for the shell to list files."""
     return [CompletionItem(typed, type="file")]

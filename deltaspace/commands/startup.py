@@ -1,4 +1,4 @@
-"""``deltaspace init``, ``check`` and ``plan``: what comes before a launch."""
+"""Commands ``init``, ``check`` and ``plan``, which come before a launch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,12 +61,12 @@ def init(  # noqa: PLR0913 - one argument per option
     as_json: bool,
     **given: str | int | None,
 ) -> None:
-    """Look at data and write a study file for it.
+    """Write a study file for data.
 
     A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
-    such files. Columns of well-known names make the task, or those that --text and --label, or --source and --target,
-    or --context, --question and --answers name; translation.en is the field en of a column translation. Some trials
-    are trained for a few seconds to find how many there is time for; nothing is recorded.
+    such files. Columns of well-known names make the task, or those of --text and --label, or --source and --target,
+    or --context, --question and --answers; translation.en is the field en of a column translation. Some trials
+    are trained for a few seconds to measure how many fit in the time; nothing is recorded.
     """
     if not no_steps:
         notice(_NOTICE)
@@ -100,16 +100,16 @@ def init(  # noqa: PLR0913 - one argument per option
 @override_option("Any key of the study file, such as training.steps=300; repeatable.")
 @json_option
 def check(study: str | None, backbone: str | None, no_steps: bool, overrides: dict[str, object], as_json: bool) -> None:
-    """Look a study over before it is launched: data, noise, time, memory, machine; or a backbone.
+    """Check a study before its launch: data, noise, time, memory, machine; or a backbone.
 
-    STUDY.yaml is a study file or the name of a shipped example. Its data is read and made into tokens, and some trials
-    are trained for a few seconds, which tells what the whole takes here. Nothing is recorded. What a constant
-    prediction scores, what is cut, what is in two splits and what the validation examples cannot show is said. Where
-    RAY_ADDRESS names a cluster, its nodes are tried: versions, folders, cores and GPUs.
+    STUDY.yaml is a study file or the name of a shipped example. Its data is read and tokenized, and some trials
+    are trained for a few seconds to measure time and memory. Nothing is recorded. The output has the score of a
+    constant prediction, cut texts, texts in two splits, and the resolution of the validation examples. If RAY_ADDRESS
+    names a cluster, its nodes are tried: versions, folders, cores and GPUs.
 
-    With --backbone a small copy of it, with two blocks and random weights, goes through the contract of edits, and what
-    is possible is said: ports, forms, insertions, methods. One of no known family gets a table of ports of what its
-    model declares, if that keeps the contract; a launch uses it.
+    With --backbone a small copy of it, with two blocks and random weights, is tested with the contract of edits; the
+    output lists its ports, forms, insertions and methods. A model of no known family gets a table of ports from its
+    module names, if that keeps the contract; a launch uses it.
     """
     if (study is None) == (backbone is None):
         raise click.UsageError("either a study or --backbone must be given; see deltaspace check --help.")
@@ -158,11 +158,11 @@ def _check_entries(found: "Check") -> dict[str, object]:
 @override_option("Any key of the study file, such as training.batch_size=4; repeatable.")
 @json_option
 def plan(study: str, as_json: bool, **options: Any) -> None:
-    """Say what memory a study would take on a GPU, before anything is loaded.
+    """Compute the memory of a study on a GPU, before anything is loaded.
 
-    STUDY.yaml is a study file or the name of a shipped example. Nothing but the backbone's config.json is read.
-    Memory is that of the trials' own steps, computed with tensors that have no memory. Where the study does not fit,
-    what to change is said.
+    STUDY.yaml is a study file or the name of a shipped example. Only the backbone's config.json is read.
+    Memory is that of the trials' own steps, computed with tensors without data. If the study does not fit,
+    the output says what to change.
     """
     from dashboards.terminal.plans import plan_renderable
     from deltaspace import startup

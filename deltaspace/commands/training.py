@@ -1,4 +1,4 @@
-"""``deltaspace train`` and ``predict``: what touches no storage."""
+"""Commands ``train`` and ``predict``, which use no storage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ def train(
     """Train one configuration without a search.
 
     CONFIG.json is a configuration or the delta.json of an export; METHOD is a published method, which is resized to
-    the budget, or a point of fixed size such as lora_qv:r=8. No storage is touched. What was trained is exported to a
+    the budget, or a point of fixed size such as lora_qv:r=8. No storage is used. The trained delta is exported to a
     new folder, as by 'deltaspace export'.
     """
     from deltaspace import training
@@ -72,7 +72,7 @@ def train(
 
 
 def _view(done: "TrainingResult") -> dict[str, object]:
-    """Without the study and the trial, which nothing holds."""
+    """Return the result without its study and trial, which no storage holds."""
     export = done.export
     names = ("folder", "stored_parameters", "metric", "score", "is_folded", "files")
     facts = {name: getattr(export, name) for name in names}
@@ -124,9 +124,9 @@ def predict(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Predict the lines of a file with an export.
 
-    DIR is what 'deltaspace export' or 'deltaspace train' wrote. Each line gets a prediction: of a classification the
-    label, beside it the scores (the probability of every label); of other tasks the text that was written. Nothing is
-    overwritten, and the output is there whole or not at all.
+    DIR is a folder of 'deltaspace export' or 'deltaspace train'. Each line gets a prediction: a label and its
+    scores (the probability of every label) in classification; the generated text in other tasks. Nothing is
+    overwritten, and the output is written whole or not at all.
     """
     from studies.exports import inference
 

@@ -1,4 +1,4 @@
-"""``deltaspace version``."""
+"""Command ``version``."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ _PACKAGES = ("torch", "transformers", "datasets", "accelerate", "optuna", "ray",
 @click.option("--verbose", "-v", is_flag=True, help="Also Python, packages, processor, GPUs and storage.")
 @answer_options
 def show_version(verbose: bool, storage: str, as_json: bool) -> None:
-    """Print the version; with --verbose what a report of a bug needs.
+    """Print the version; with --verbose the facts for a bug report.
 
     A password in the URL of the storage is hidden; its host, its user and the path of a file are not.
     """
@@ -47,7 +47,7 @@ def _installed(package: str) -> str:
 
 
 def _machine() -> dict[str, str]:
-    """The processor and the GPUs as torch sees them; it is imported here."""
+    """Return the processor and the GPUs that torch sees; torch is imported here."""
     import torch
 
     from studies.resource_estimates.machine import gpus
@@ -62,7 +62,7 @@ def _machine() -> dict[str, str]:
 
 
 def _storage(url: str) -> dict[str, str]:
-    """The schema that this program writes, where the storage is, and whether it can be read."""
+    """Return the schema version, the place of the storage, and whether it can be read."""
     from studies.errors import StudiesError
     from studies.ledger.migrations import NEWEST
 

@@ -1,4 +1,4 @@
-"""Who is trained to take a trial apart: what lies between a published method and it, one difference after another."""
+"""Configurations of an ablation: the path from a published method to a trial, one difference at a time."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ from studies.records import TrialRecord
 
 
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
-    """A trial as what a search proposes."""
+    """Return a trial as a candidate."""
     attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
     return Candidate.of(trial.configuration, (attention, ffn), space.shape)
 
@@ -27,27 +27,27 @@ def path_entries(
     joint: Joint,
     estimates: Estimates = NO_ESTIMATES,
 ) -> list[ContenderEntry]:
-    """The path from a published method to a trial, backwards: the trial first, the method last.
+    """Return the path from a published method to a trial in reverse: the trial first, the method last.
 
-    Each entry differs from the next in what made the greatest expected gain there. A step that computes the same as an
-    earlier one is no step of its own.
+    Each entry differs from the next in the change with the largest expected gain. A step equal to an earlier one is
+    skipped.
 
     Args:
-        request: Names the ends.
-        trials: Of the study.
-        space: Of the study.
-        joint: Its posterior.
-        estimates: What the trials are expected to score.
+        request: Request with the ends of the path.
+        trials: Trials of the study.
+        space: Search space of the study.
+        joint: Posterior of the study.
+        estimates: Expected scores of the trials.
 
     Raises:
-        ConfirmationError: If the two ends are one configuration.
+        ConfirmationError: If both ends are the same configuration.
     """
     best = best_first(trials, space, estimates)
     last = best[0] if request.trial == "best" else next((one for one in trials if one.number == request.trial), None)
     if last is None:
         numbers = f"0 to {len(trials) - 1}" if trials else "none"
         raise ConfirmationError(
-            f"study '{request.study}' must have the trial that is taken apart; got {request.trial}, it has {numbers}."
+            f"study '{request.study}' must contain the trial to ablate; got {request.trial}, it has {numbers}."
         )
     published = (PublishedPoint(trial.method) for trial in best if trial.method is not None)
     against = request.against or next(published, AGAINST[0])
@@ -57,8 +57,8 @@ def path_entries(
     found = _path(between)
     if len(found) < 2:
         raise ConfirmationError(
-            f"an ablation must have something that differs; trial {last.number} is {against} itself. "
-            "Name another method with --against, or another trial."
+            f"an ablation needs two different configurations; trial {last.number} is {against} itself. "
+            "Choose another method with --against, or another trial."
         )
     entry = partial(entry_of, space=space, head_parameters=last.head_parameters)
     hybrids = [
@@ -73,7 +73,7 @@ def path_entries(
 
 
 def _path(between: Between) -> list[tuple[Candidate, str]]:
-    """What is reached, and what was changed for it; the beginning with an empty text."""
+    """Return the candidates of the path with their changes; the first has an empty text."""
     found: list[tuple[Candidate, str]] = [(between.first, "")]
     changed: list[str] = []
     for step in between.steps:

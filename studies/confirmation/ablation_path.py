@@ -1,4 +1,4 @@
-"""What an ablation says: every step from a published method to a trial, paired by seed on the test split."""
+"""Results of an ablation: every step from a published method to a trial, paired by seed on the test split."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """A step of the path.
+    """Step of the path.
 
     Attributes:
         number: 0 for the published method, then 1, 2, …
-        change: What the step changes; empty for the method.
-        contender: What is there after it.
-        comparison: It minus the step before, corrected by Holm for all steps; None for the method, and until every
-            trial has ended.
+        change: Change of the step; empty for the method.
+        contender: Result after the step.
+        comparison: Comparison with the step before, corrected by Holm for all steps; None for the method, and until
+            every trial has ended.
     """
 
     number: int
@@ -43,12 +43,12 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AblationResult:
-    """An ablation, so far as it has come.
+    """Ablation with the results so far.
 
     Attributes:
-        confirmation: The trials of all steps, the end of the path first.
-        steps: The path from its beginning.
-        total: The trial minus the published method; None until every trial has ended.
+        confirmation: Trials of all steps, the end of the path first.
+        steps: Path from its beginning.
+        total: Comparison of the trial with the published method; None until every trial has ended.
     """
 
     confirmation: ConfirmationResult
@@ -56,7 +56,7 @@ class AblationResult:
     total: Comparison | None
 
     def table(self) -> "pandas.DataFrame":
-        """One row a step: what it changes, its scores on the test split, and what it is worth."""
+        """Return one row per step: its change, its test scores, and its gain."""
         names = ("difference", "low", "high", "p_value", "adjusted_p")
         entries = [
             {
@@ -73,22 +73,22 @@ class AblationResult:
         return frame(entries)
 
     def tables(self) -> "dict[str, pandas.DataFrame]":
-        """All its numbers by what they are."""
+        """Return all tables by name."""
         return {"Steps": self.table()}
 
     def __str__(self) -> str:
-        """The table, and what follows from it in sentences."""
+        """Return the table and its conclusions in sentences."""
         return "\n".join([self.table().to_string(index=False), *path_sentences(self)])
 
     __repr__ = __str__
 
 
 def ablation_result(ledger: Ledger, name: str) -> AblationResult:
-    """The ablation of a name.
+    """Return an ablation by its name.
 
     Raises:
         UnknownStudyError: If there is nothing of that name.
-        ConfirmationError: If it is no ablation.
+        ConfirmationError: If it is not an ablation.
     """
     result = confirmation_result(ledger, name)
     if result.winner.change is None:
@@ -97,7 +97,7 @@ def ablation_result(ledger: Ledger, name: str) -> AblationResult:
 
 
 def path_of(result: ConfirmationResult) -> AblationResult:
-    """The steps of a confirmation that trains a path."""
+    """Return the steps of a confirmation that trains a path."""
     ordered = result.contenders[::-1]
     found: dict[str, Comparison] = {}
     if result.is_finished:
@@ -111,14 +111,14 @@ def path_of(result: ConfirmationResult) -> AblationResult:
 
 
 def comparisons_of(result: ConfirmationResult) -> dict[str, Comparison]:
-    """By label of a contender: the winner minus it, or of a path it minus the step before."""
+    """Return the comparison of each contender by label: the winner minus it, or on a path it minus the step before."""
     if not result.is_path:
         return {one.baseline: one for one in result.comparisons}
     return {one.contender.label: one.comparison for one in path_of(result).steps if one.comparison is not None}
 
 
 def path_sentences(result: AblationResult) -> Iterator[str]:
-    """What the whole is worth, and which steps are, in words; nothing until every trial has ended."""
+    """Return sentences on the whole difference and its steps; empty until every trial has ended."""
     total, first, last = result.total, result.steps[0].contender, result.steps[-1].contender
     if total is None:
         return
@@ -149,7 +149,7 @@ def _figures(one: Comparison | None) -> str:
 
 
 def path_notes(result: AblationResult) -> Iterator[str]:
-    """What must be known to read it."""
+    """Return notes on how to read it."""
     own, steps = result.confirmation, len(result.steps) - 1
     yield from (*progress_notes(own), *contender_notes(own))
     first = result.steps[0].contender.label

@@ -1,4 +1,4 @@
-"""Who is trained again: the best configurations of a study and the baselines they are held against."""
+"""Configurations to train again: the best ones of a study and their baselines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ from studies.seeds import seeded_fingerprint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContenderEntry:
-    """A contender and what is trained.
+    """Contender with the trial to repeat.
 
     Attributes:
-        template: The trial to repeat; its number, seed and fingerprint are those of no repetition.
+        template: Trial to repeat; its number, seed and fingerprint are replaced.
     """
 
     contender: Contender
@@ -37,21 +37,22 @@ def entries_of(
     estimates: Estimates = NO_ESTIMATES,
     most: int | None = None,
 ) -> tuple[list[ContenderEntry], dict[str, str]]:
-    """The best configurations, best first, then the baselines; what is both is there once.
+    """Return the best configurations, best first, then the baselines; one that is both occurs once.
 
-    A baseline is the study's own best trial of that method. Where it has completed none it is the method resized to
-    the budget, with the geometric middle of its range of learning rates. Full fine-tuning has no size, so the budget
-    does not bind it.
+    A baseline is the study's own best trial of that method. Without a complete one it is the method resized to the
+    budget, with the geometric middle of its range of learning rates. Full fine-tuning has no size and ignores the
+    budget.
 
     Args:
-        trials: Of the study, at least one of them complete.
-        top: How many of the best configurations.
-        against: Of published methods.
-        estimates: What the trials are expected to score; without any it goes by their scores.
-        most: Stored parameters of the best configurations; None for any number. Baselines are as they are.
+        trials: Trials of the study, at least one of them complete.
+        space: Search space of the study.
+        top: Number of best configurations.
+        against: Published methods as baselines.
+        estimates: Expected scores of the trials; scores are used without them.
+        most: Largest number of stored parameters of the best configurations; None for any. Baselines are exempt.
 
     Returns:
-        The entries, and by name of a baseline why it was left out.
+        Entries, and reasons for baselines that were left out, by name.
     """
     best = best_first(trials, space, estimates)
     found: dict[str, ContenderEntry] = {}
@@ -85,7 +86,7 @@ def entries_of(
 
 
 def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[TrialRecord]:
-    """Every entry with every seed, one entry after the other."""
+    """Return every entry with every seed, one entry after the other."""
     pairs = [(entry.template, seed) for entry in entries for seed in seeds]
     return [
         template.again(
@@ -102,11 +103,14 @@ def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[T
 def entry_of(
     found: TrialRecord | Candidate, space: SearchSpace, *, label: str, head_parameters: int, **said: Any
 ) -> ContenderEntry:
-    """A trial of the study as an entry, or what none of its trials has completed.
+    """Return a trial of the study, or a candidate that none of its trials has completed, as an entry.
 
     Args:
-        head_parameters: Of what is no trial yet.
-        said: What else is known of the contender.
+        found: Trial or candidate.
+        space: Search space of the study.
+        label: Label of the contender.
+        head_parameters: Head parameters of a candidate.
+        said: Other fields of the contender.
     """
     said = {"is_top": False, "baselines": (), **said}
     if isinstance(found, TrialRecord):

@@ -1,4 +1,4 @@
-"""Runs a confirmation: a study of its own, whose trials are all there from the beginning."""
+"""Execution of a confirmation: a study of its own, whose trials are all recorded at its beginning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -53,23 +53,25 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     observers: Sequence[TrialObserver] = (),
     announce: Announce | None = None,
 ) -> LaunchResult:
-    """Train the winners of a study and the baselines with fresh seeds, and measure them on the test split.
+    """Train the winners of a study and the baselines with new seeds, and measure them on the test split.
 
-    An ablation trains what lies between a baseline and one trial, in the same way. A confirmation is a study of its own
-    in the ledger, with every trial recorded before the first begins; no trial is pruned. One that was stopped is
-    continued, one that is finished is left as it is.
+    An ablation trains the path from a baseline to one trial in the same way. A confirmation is a study of its own in
+    the ledger, with every trial recorded before the first begins; no trial is pruned. A stopped one is continued, a
+    finished one is left unchanged.
 
     Args:
-        observer: Shown the progress about twice a second.
-        factory: Makes the workers' runners; None trains the study's task on its backbone.
-        lease_seconds: A worker that is silent for so long has lost its trials.
-        take_over: As of `studies.launch.launch.launch`.
-        observers: As of `studies.launch.launch.launch`.
-        announce: Told once, before any work begins, which rows are dropped and which texts are cut.
+        request: Request of the confirmation.
+        storage_url: URL of the storage.
+        observer: Function that receives the progress about twice a second.
+        factory: Factory of the workers' runners; None to train the study's task on its backbone.
+        lease_seconds: Seconds of silence after which a worker has lost its trials.
+        take_over: See `studies.launch.launch.launch`.
+        observers: See `studies.launch.launch.launch`.
+        announce: Function that receives the dropped rows and cut texts before any work begins.
 
     Raises:
-        StudiesError: If the study cannot be confirmed, or the launch cannot go on.
-        RunnerError: If the backbone or the task cannot be had.
+        StudiesError: If the study cannot be confirmed, or the launch cannot continue.
+        RunnerError: If the backbone or the task cannot be loaded.
     """
     storage_url = absolute_url(storage_url)
     with Ledger.open(storage_url, create=False) as ledger:
@@ -99,7 +101,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         new = _new(ledger, parent, request, space) if existing is None else None
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
         target_trials = sum(ledger.state_counts(study.id).values())
-    plan = plan_of(specification, study, space, storage_url=storage_url, target_trials=target_trials)
+    plan = confirmation_plan(specification, study, space, storage_url=storage_url, target_trials=target_trials)
     plan = replace(plan, lease_seconds=lease_seconds)
     found = run_fleet(
         specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
@@ -111,7 +113,7 @@ def confirm(  # noqa: PLR0913 - one argument per wish
 
 
 def _record_comparisons(ledger: Ledger, study: StudyRecord) -> None:
-    """Record once what a confirmation that has ended says, for those who ask in SQL."""
+    """Record the comparisons of a finished confirmation once, for SQL queries."""
     contenders = ledger.confirmation(study).contenders
     if all(one.comparison is None for one in contenders):
         found = comparisons_of(confirmation_result(ledger, study.name))
@@ -120,7 +122,7 @@ def _record_comparisons(ledger: Ledger, study: StudyRecord) -> None:
 
 
 def _searched(ledger: Ledger, name: str) -> StudyRecord:
-    """The study, unless it is a confirmation itself.
+    """Return the study, unless it is a confirmation.
 
     Raises:
         ConfirmationError: If it is one.
@@ -128,24 +130,24 @@ def _searched(ledger: Ledger, name: str) -> StudyRecord:
     study = ledger.study(name)
     if study.kind is StudyKind.CONFIRMATION:
         raise ConfirmationError(
-            f"a study that searches can be confirmed; '{name}' is a confirmation of "
-            f"'{ledger.confirmation(study).study}'. Name that one."
+            f"a confirmed study must be a search study; got '{name}', a confirmation of "
+            f"'{ledger.confirmation(study).study}'. Confirm that one."
         )
     return study
 
 
 def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpecification:
-    """The study file of a study, with another fleet; its files go beside the study's own, wherever the ledger says.
+    """Return the study file of a study with another fleet; its files are placed beside the study's own.
 
     Raises:
         ConfirmationError: If the study was recorded by another release.
-        SpecificationError: If the fleet is not valid, or the task's folder is gone.
+        SpecificationError: If the fleet is not valid, or the task's folder is missing.
     """
     try:
         begun = BegunSpecification.from_json(parent.specification)
     except ValidationError:
         raise ConfirmationError(
-            f"study '{parent.name}' must hold a study file that this release can read; it does not. "
+            f"cannot read the study file of '{parent.name}': it is of another release. "
             "Use the release that launched it."
         ) from None
     own = {key: value for key, value in begun.as_json().items() if key not in FOUND_OUT}
@@ -158,10 +160,10 @@ def _specification(parent: StudyRecord, fleet: Mapping[str, object]) -> BegunSpe
 
 
 def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRecord | None:
-    """The confirmation of the request's name, if there is one.
+    """Return the confirmation of the request's name; None if there is none.
 
     Raises:
-        ConfirmationError: If the name is another study's.
+        ConfirmationError: If another study has the name.
         StudyChangedError: If it was begun with other arguments.
     """
     found = next((study for study in ledger.studies() if study.name == request.confirmation), None)
@@ -169,15 +171,15 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
         return None
     if found.parent_id != parent.id:
         raise ConfirmationError(
-            f"a confirmation needs a name of its own; '{found.name}' is another study. Choose one with --name."
+            f"the name of a confirmation must be unique; got '{found.name}', another study's. Choose one with --name."
         )
     recorded, asked = ledger.confirmation(found).asked, request.asked(parent)
     asked = {name: recorded.get(name) if value is None else value for name, value in asked.items()}
     changes = difference(recorded, asked)
     if changes:
         raise StudyChangedError(
-            f"confirmation '{found.name}' must be continued with what it was begun with; got other values. "
-            "Give the same, or begin another with --name:\n" + "\n".join(f"  {change}" for change in changes)
+            f"confirmation '{found.name}' exists with other arguments, below. "
+            "Use the same, or begin another one with --name:\n" + "\n".join(f"  {change}" for change in changes)
         )
     return found
 
@@ -185,7 +187,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
 def _new(
     ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace
 ) -> tuple[NewStudy, list[TrialRecord], ConfirmationRecord]:
-    """A confirmation to be recorded, all its trials, and what it is.
+    """Return a new confirmation, its trials and its record.
 
     Raises:
         ConfirmationError: If the study has no complete trial.
@@ -226,13 +228,12 @@ def _new(
 def _entries(
     ledger: Ledger, parent: StudyRecord, request: Request, space: SearchSpace, trials: list[TrialRecord]
 ) -> tuple[list[ContenderEntry], dict[str, str]]:
-    """Who is trained, and by name of a baseline why it is not.
+    """Return the entries to train, and reasons for missing baselines by name.
 
     Raises:
-        ConfirmationError: If there is nothing between the ends of a path, or no trial at its end; or if no complete
-            trial is as small as is asked for.
-        BudgetError: If a size cannot be read.
-        StudiesError: If too few trials have a reading to find a path.
+        ConfirmationError: If the ends of a path are equal or missing, or if no complete trial is small enough.
+        BudgetError: If a size cannot be parsed.
+        StudiesError: If too few trials are measured to find a path.
     """
     estimates = estimates_of(ledger, parent, trials)
     if isinstance(request, AblationRequest):
@@ -243,7 +244,7 @@ def _entries(
 
 
 def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> tuple[int, ...]:
-    """Seeds that no trial of the study had and no confirmation of another name has."""
+    """Return seeds that neither trials of the study nor other confirmations use."""
     used = {trial.seed for trial in trials}
     fresh: list[int] = []
     place = 0
@@ -256,10 +257,10 @@ def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> 
     return tuple(fresh)
 
 
-def plan_of(
+def confirmation_plan(
     specification: BegunSpecification, study: StudyRecord, space: SearchSpace, *, storage_url: str, target_trials: int
 ) -> StudyPlan:
-    """What the keeper is told: nothing is proposed or pruned, and the test split is measured once, at the end."""
+    """Return the keeper's plan: nothing is proposed or pruned, and the test split is measured once at the end."""
     training = specification.training_plan()
     return StudyPlan(
         study=study.name,

@@ -1,4 +1,4 @@
-"""What a user asks of a confirmation, or of an ablation."""
+"""Requests of confirmations and ablations."""
 
 import re
 from collections.abc import Mapping
@@ -15,23 +15,24 @@ from studies.errors import ConfirmationError
 from studies.records import StudyRecord
 
 AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
-"""The baselines unless others are named."""
+"""Default baselines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationRequest:
-    """What is to be confirmed.
+    """Request of a confirmation.
 
     Attributes:
-        top: How many of its best configurations.
-        seeds: How often each is trained.
-        against: Published methods, or points such as ``lora_qv:r=8``, to hold them against.
-        name: Of the confirmation; None is the study's with ``-confirm``, and with the size.
-        size: Most stored parameters of the configurations, a number or a share of the backbone; None for any.
+        study: Name of the study.
+        top: Number of best configurations.
+        seeds: Number of trainings of each.
+        against: Published methods, or points such as ``lora_qv:r=8``, as baselines.
+        name: Name of the confirmation; None for the study's with ``-confirm``, and with the size.
+        size: Largest number of stored parameters, or share of the backbone; None for any.
         fleet: Keys of the study file's fleet that differ from the study's. Its time budget does not apply.
 
     Raises:
-        ConfirmationError: If there are too few seeds or configurations, or the name cannot be one.
+        ConfirmationError: If there are too few seeds or configurations, or the name is not valid.
         UnknownMethodError: If there is no method of a name.
     """
 
@@ -44,11 +45,11 @@ class ConfirmationRequest:
     fleet: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the study."""
+        """Check everything that does not depend on the study."""
         if not self.top >= 1 or not self.seeds >= 2:
             raise ConfirmationError(
                 "a confirmation must have at least 1 configuration and 2 seeds; "
-                f"got {self.top} and {self.seeds}. Ask for more."
+                f"got {self.top} and {self.seeds}. Set more."
             )
         if len(set(self.against)) < len(self.against):
             raise ConfirmationError(f"a baseline must be named once; got {', '.join(self.against)}.")
@@ -64,18 +65,18 @@ class ConfirmationRequest:
         return f"{self.study}-confirm{within}"
 
     def most_parameters(self, study: StudyRecord) -> int | None:
-        """The size as a number.
+        """Return the size as a number of parameters.
 
         Raises:
-            BudgetError: If it cannot be read.
+            BudgetError: If it cannot be parsed.
         """
         return None if self.size is None else parameters_of(self.size, study)
 
     def asked(self, study: StudyRecord) -> dict[str, object]:
-        """What it must be continued with.
+        """Return the arguments with which it must be continued.
 
         Raises:
-            BudgetError: If the size cannot be read.
+            BudgetError: If the size cannot be parsed.
         """
         most = self.most_parameters(study)
         size = {} if most is None else {"size": most}
@@ -84,20 +85,20 @@ class ConfirmationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationRequest:
-    """Which differences are to be trained, one after another.
+    """Request of an ablation.
 
     Attributes:
-        top: The trial at the end of the path.
-        trial: Number of the trial at the end of the path; ``best`` is the study's, or that of the ablation that is
-            continued.
-        against: The published method, or point, where the path begins; None is the study's best by estimate, or that of
-            the ablation that is continued.
-        seeds: How often each step is trained.
-        name: Of the ablation; None is the study's with ``-ablate``.
-        fleet: As of a confirmation.
+        study: Name of the study.
+        top: Trial at the end of the path.
+        trial: Number of the trial at the end of the path; ``best`` for the study's, or the one of a continued ablation.
+        against: Published method, or point, at the begin of the path; None for the study's best by estimate, or the
+            one of a continued ablation.
+        seeds: Number of trainings of each step.
+        name: Name of the ablation; None for the study's with ``-ablate``.
+        fleet: See `ConfirmationRequest`.
 
     Raises:
-        ConfirmationError: If there are too few seeds, or the name cannot be one.
+        ConfirmationError: If there are too few seeds, or the name is not valid.
         WishError: If the trial is another word.
         UnknownMethodError: If there is no such method.
     """
@@ -111,9 +112,9 @@ class AblationRequest:
     fleet: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what can be checked without the study."""
+        """Check everything that does not depend on the study."""
         if not self.seeds >= 2:
-            raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Ask for more.")
+            raise ConfirmationError(f"an ablation must have at least 2 seeds; got {self.seeds}. Set more.")
         check_number(self.trial)
         if self.against is not None:
             object.__setattr__(self, "against", PublishedPoint(self.against))
@@ -125,17 +126,17 @@ class AblationRequest:
         return f"{self.study}-ablate" if self.name is None else self.name
 
     def most_parameters(self, study: StudyRecord) -> int | None:
-        """None: a path has the size of its ends."""
+        """Return None: a path has the size of its ends."""
         return None
 
     def asked(self, study: StudyRecord) -> dict[str, object]:
-        """What it must be continued with; None where anything is."""
+        """Return the arguments with which it must be continued; None if any are allowed."""
         trial = None if self.trial == "best" else self.trial
         return {"trial": trial, "seeds": self.seeds, "against": None if self.against is None else [self.against]}
 
 
 Request = ConfirmationRequest | AblationRequest
-"""What can be asked to be trained again on the test split."""
+"""Request of a training on the test split."""
 
 
 def _check_name(name: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""What the trials of a confirmation say. Read from the ledger; nothing is trained here."""
+"""Results of a confirmation from the ledger; nothing is trained here."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -21,19 +21,19 @@ _FIRST = "mam_adapter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContenderResult(Contender):
-    """A contender and its scores on the test split.
+    """Contender with its test scores.
 
     Attributes:
-        description: One phrase for people.
+        description: Short description.
         is_published: Whether it is a published method, as named or as rediscovered.
-        stored_parameters: Trainable parameters that must be kept.
-        is_within_budget: Whether the budget holds them; full fine-tuning ignores it.
-        attention_learning_rate: None without edits at attention.
-        ffn_learning_rate: None without edits at the FFN.
-        scores: On the test split, one per seed; None where the trial failed or has not ended.
-        failed: How many seeds it failed with.
-        spread: Of the scores; None without any.
-        optimism: ``validation_score`` minus the mean on test; None where one of the two is missing.
+        stored_parameters: Trainable parameters that must be stored.
+        is_within_budget: Whether it fits the budget; full fine-tuning ignores it.
+        attention_learning_rate: Peak learning rate at attention; None without edits there.
+        ffn_learning_rate: Peak learning rate at the FFN; None without edits there.
+        scores: Test score of each seed; None where the trial failed or has not ended.
+        failed: Number of failed seeds.
+        spread: Spread of the scores; None without any.
+        optimism: ``validation_score`` minus the mean on test; None if either is missing.
     """
 
     description: str
@@ -48,18 +48,18 @@ class ContenderResult(Contender):
     optimism: float | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out what the scores say."""
+        """Compute spread and optimism."""
         told, validation = spread(self.measured), self.validation_score
         object.__setattr__(self, "spread", told)
         object.__setattr__(self, "optimism", None if told is None or validation is None else validation - told.mean)
 
     @property
     def measured(self) -> tuple[float, ...]:
-        """The scores that there are."""
+        """Scores of the seeds that completed."""
         return tuple(score for score in self.scores if score is not None)
 
     def entry(self) -> dict[str, object]:
-        """Its scores as a row of a frame."""
+        """Return the scores as a row of a frame."""
         told = self.spread
         return {
             "test_mean": told.mean if told else None,
@@ -71,19 +71,19 @@ class ContenderResult(Contender):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConfirmationResult:
-    """A confirmation, so far as it has come.
+    """Confirmation with its results so far.
 
     Attributes:
-        study: Of the study that is confirmed.
-        budget_parameters: Most stored parameters of a configuration of the study.
-        seeds: Every contender is trained with each of them.
-        ended: How many of them have ended.
-        contenders: The best configurations of the study, best first, then the other baselines.
-        comparisons: The first contender minus every baseline; empty until every trial has ended, so that nobody stops
-            when the numbers look good.
-        left_out: Baselines that could not be trained, with the reason.
-        newer_winner: Number of the trial that is the best of the study by now, if it is another.
-        best_published: The published method that is the best of the study by now, which its verdict compares with.
+        study: Name of the study that is confirmed.
+        budget_parameters: Largest number of stored parameters of a configuration of the study.
+        seeds: Seeds of every contender.
+        ended: Number of ended trials.
+        contenders: Best configurations of the study, best first, then the other baselines.
+        comparisons: Comparisons of the first contender with every baseline; empty until every trial has ended, so that
+            nobody stops when the numbers look good.
+        left_out: Baselines that could not be trained, with reasons.
+        newer_winner: Number of the trial that is the best of the study at present, if it is another.
+        best_published: Published method that is the best of the study at present.
     """
 
     name: str
@@ -111,11 +111,11 @@ class ConfirmationResult:
 
     @property
     def winner(self) -> ContenderResult:
-        """The best configuration of the study."""
+        """Best configuration of the study."""
         return self.contenders[0]
 
     def table(self) -> "pandas.DataFrame":
-        """Its contenders, one row each: scores on the test split, and the score of the search on validation."""
+        """Return one row per contender: test scores, and the validation score of the search."""
         entries = [
             {
                 "label": one.label,
@@ -135,13 +135,13 @@ class ConfirmationResult:
         return frame(entries)
 
     def tables(self) -> "dict[str, pandas.DataFrame]":
-        """All its numbers by what they are: the contenders, the winner minus every baseline."""
+        """Return all tables by name: the contenders, and the winner minus every baseline."""
         compared = [{"baseline": one.baseline, **one.entry()} for one in self.comparisons]
         found = {"Configurations": self.table()}
         return found | ({f"{self.winner.label} minus": frame(compared)} if compared else {})
 
     def __str__(self) -> str:
-        """The table, and what follows from it in sentences."""
+        """Return the table and its conclusions in sentences."""
         return "\n".join([self.table().to_string(index=False), *verdict_sentences(self)])
 
     __repr__ = __str__
@@ -152,17 +152,17 @@ class ConfirmationResult:
 
 
 def verdict_sentences(result: ConfirmationResult) -> tuple[str, ...]:
-    """One sentence per baseline, MAM first, and one on the optimism of the search."""
+    """Return one sentence per baseline, MAM first, and one on the optimism of the search."""
     return (*_verdicts(result), *_optimism(result))
 
 
 def measure(metric: str) -> str:
-    """What scores are of, so that more is better: a metric, negated where lower is better."""
+    """Return the name of the scores: the metric, negated where lower is better."""
     return metric if score_of(metric, 1.0) > 0 else f"{metric} (with a minus sign)"
 
 
 def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult, ...]:
-    """Every confirmation of a study, oldest first.
+    """Return every confirmation of a study, oldest first.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -171,11 +171,11 @@ def confirmation_results(ledger: Ledger, study: str) -> tuple[ConfirmationResult
 
 
 def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
-    """The confirmation of a name.
+    """Return a confirmation by its name.
 
     Raises:
         UnknownStudyError: If there is nothing of that name.
-        ConfirmationError: If it is no confirmation.
+        ConfirmationError: If it is not a confirmation.
     """
     study = ledger.study(name)
     record = ledger.confirmation(study)
@@ -239,33 +239,28 @@ def _is_the_baseline(winner: ContenderResult, baseline: str) -> str:
 def _verdict(
     comparison: Comparison, winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult
 ) -> str:
-    who = (
-        f"the winner of the search, the published {winner.label},"
-        if winner.is_published
-        else f"the discovered variant ({winner.label})"
-    )
+    who = f"The published {winner.label}" if winner.is_published else f"The discovered variant ({winner.label})"
     if comparison.verdict is ConfirmationVerdict.UNDECIDED:
         return (
-            f"Between {who} and {comparison.baseline} nothing is decided: {winner.label} failed with {winner.failed} "
-            f"and {baseline.label} with {baseline.failed} of {len(result.seeds)} seeds, so the runs that are left say "
-            "too little."
+            f"{who} against {comparison.baseline} is not decided: of {len(result.seeds)} seeds {winner.label} failed "
+            f"with {winner.failed} and {baseline.label} with {baseline.failed}, so too few pairs are left."
         )
-    who = f"{who[0].upper()}{who[1:]}"
     if comparison.difference == comparison.low == comparison.high == 0:
-        return f"{who} and {comparison.baseline} scored alike with each of {comparison.pairs} seeds on the test split."
-    figures = (
-        f"{measure(result.metric)} {_signed(comparison.difference)} in the mean ({LEVEL:.0%} interval "
-        f"{_signed(comparison.low)} to {_signed(comparison.high)}, {comparison.pairs} seeds, "
-        f"p = {p_words(comparison.adjusted_p)} after Holm"
-    )
+        return f"{who} and {comparison.baseline} have equal test scores with each of {comparison.pairs} seeds."
+    interval = f"{LEVEL:.0%}: {_signed(comparison.low)} to {_signed(comparison.high)}"
+    test = f"{comparison.pairs} seeds, p = {p_words(comparison.adjusted_p)} after Holm"
+    figures = f"{measure(result.metric)} {_signed(comparison.difference)} ({interval}; {test})"
     if comparison.verdict is ConfirmationVerdict.NOT_SHOWN:
-        return (
-            f"{who} and {comparison.baseline} on the test split: a difference is not shown with {comparison.pairs} "
-            f"seeds: {figures})."
+        needed = least_seeds(len(result.comparisons))
+        more = (
+            f"{comparison.pairs} seeds are too few for the test to confirm it: --seeds {needed}"
+            if comparison.smallest_adjusted_p > ALPHA
+            else "the test does not confirm it"
         )
-    said = {"beats": "beats", "loses": "loses to", "ties": "ties with"}[comparison.verdict]
-    shown = ", so no difference is shown" if comparison.verdict is ConfirmationVerdict.TIES else ""
-    return f"{who} {said} {comparison.baseline} on the test split: {figures}{shown})."
+        return f"{who} against {comparison.baseline} on test: {figures}; {more}."
+    verb = {"beats": "beats", "loses": "loses to", "ties": "ties with"}[comparison.verdict]
+    shown = "; no difference is shown" if comparison.verdict is ConfirmationVerdict.TIES else ""
+    return f"{who} {verb} {comparison.baseline} on test: {figures}{shown}."
 
 
 def _optimism(result: ConfirmationResult) -> Iterator[str]:
@@ -273,7 +268,7 @@ def _optimism(result: ConfirmationResult) -> Iterator[str]:
     if result.is_finished and winner.spread is not None and winner.optimism is not None:
         yield (
             f"Optimism of the search: {winner.label} scored {winner.validation_score:.4f} on validation and "
-            f"{winner.spread.mean:.4f} in the mean on test, a difference of {_signed(winner.optimism)}."
+            f"{winner.spread.mean:.4f} on test in the mean, a difference of {_signed(winner.optimism)}."
         )
 
 
@@ -282,41 +277,39 @@ def _signed(value: float | None) -> str:
 
 
 def p_words(value: float | None) -> str:
-    """A p-value as people read it."""
+    """Return a p-value in words."""
     if value is None:
         return "?"
     return "below 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
 def notes(result: ConfirmationResult) -> tuple[str, ...]:
-    """What must be known to read the result, one line each."""
-    newer = (
-        f"Trial {result.newer_winner} is the best of {result.study} by now; confirm it under another name with --name."
-    )
+    """Return notes on how to read the result, one line each."""
+    newer = f"Trial {result.newer_winner} is now the best of {result.study}. Confirm it under another name with --name."
     newest = () if result.newer_winner is None else (newer,)
     return (*progress_notes(result), *newest, *contender_notes(result), *_on_statistics(result))
 
 
 def power_note(seeds: int, baselines: int) -> str | None:
-    """What to say when so many seeds can show nothing, whatever the scores; None when they can."""
+    """Return a note if so few seeds cannot show any difference; else None."""
     least = least_seeds(baselines)
     if not baselines or seeds >= least:
         return None
     held = "baseline" if baselines == 1 else "baselines"
-    return f"{seeds} seeds cannot show a difference to {baselines} {held}, whatever the scores; {least} seeds can."
+    return f"{seeds} seeds are too few to show any difference to {baselines} {held}: --seeds {least}."
 
 
 def progress_notes(result: ConfirmationResult) -> Iterator[str]:
-    """That more is to come."""
+    """Yield a note if trials are missing."""
     if not result.is_finished:
         yield (
-            f"Not finished: {result.ended} of {result.trials} trials have ended. Nothing is compared until all have; "
-            "call the command again to continue."
+            f"Not finished: {result.ended} of {result.trials} trials have ended. Comparisons need all of them. "
+            "Run the command again to continue."
         )
 
 
 def contender_notes(result: ConfirmationResult) -> Iterator[str]:
-    """What must be known of the contenders, and who is none."""
+    """Yield notes on contenders and missing baselines."""
     for one in result.contenders:
         if not one.is_within_budget:
             yield (
@@ -326,7 +319,7 @@ def contender_notes(result: ConfirmationResult) -> Iterator[str]:
         if one.trial is None and one.baselines:
             yield (
                 f"{one.label} has no complete trial in {result.study}: its learning rates are the middle of their "
-                "range, and others may do better."
+                "range and were not tuned."
             )
         if one.failed:
             yield f"{one.label} failed with {one.failed} of {len(result.seeds)} seeds; those pairs are left out."
@@ -339,10 +332,10 @@ def _on_statistics(result: ConfirmationResult) -> Iterator[str]:
         return
     tests = " and ".join(dict.fromkeys(one.test.value for one in result.comparisons))
     yield (
-        f"Verdicts go by permutation tests ({tests}), corrected by Holm, at {ALPHA}; bootstrap intervals of so few "
-        "seeds are rather too narrow. Both speak of new seeds on this test split, not of other test examples."
+        f"Verdict: permutation test ({tests}), Holm-corrected, α = {ALPHA}. With so few seeds the bootstrap "
+        "interval is too narrow. Both are about new seeds, not new test data."
     )
     powerless = [one for one in result.comparisons if one.smallest_adjusted_p > ALPHA]
     if powerless:
         note = power_note(min(one.pairs for one in powerless), len(result.comparisons))
-        yield note or "The pairs that are left are too few to show a difference."
+        yield note or "Too few pairs are left to show a difference."

@@ -1,11 +1,12 @@
-"""Statistics of a few scores: spread, paired bootstrap interval, permutation tests, Holm's correction.
+"""Statistics of few scores: spread, paired bootstrap interval, permutation tests, Holm's correction.
 
-Runs come in pairs: the runs of two configurations with one seed share the order of the data. Two permutation tests
-use that differently. Exchange of runs asks how often the runs of both, dealt out anew, differ in the mean as much as
-they did; it is exact when runs are independent and conservative when the runs of a pair resemble one another. Sign
-flips ask the same of the differences of the pairs; they are exact in both cases and see more where pairs resemble one
-another, but ``n`` pairs have only ``2 ** n`` of them: with 5 the smallest p-value is 0.0625, so nothing could ever be
-shown. Hence the number of seeds and of comparisons, known before anything is measured, decides which test is used.
+Runs are paired: the runs of two configurations with one seed share the order of the data. Two permutation tests are
+used. Exchange of runs counts how often the runs of both, randomly reassigned, differ as much in the mean. It is exact
+for independent runs, and conservative if the runs of a pair are similar. Sign flips do the same with the differences
+of the pairs. They are exact in both cases and have more power for similar pairs, but ``n`` pairs allow only ``2 ** n``
+of
+them: with 5 pairs the smallest p-value is 0.0625. So the numbers of seeds and comparisons, which are known in advance,
+decide which test is used.
 """
 
 import math
@@ -17,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 ALPHA = 0.05
-"""A p-value at most so large shows a difference."""
+"""Significance level."""
 
 LEVEL = 0.95
-"""Of intervals."""
+"""Level of intervals."""
 
 RESAMPLES = 20_000
 LARGEST_ENUMERATION = 200_000
@@ -33,7 +34,7 @@ Scores = npt.NDArray[np.float64]
 
 
 class PermutationTest(StrEnum):
-    """How two samples are permuted."""
+    """Kind of permutation test."""
 
     EXCHANGE = "exchange of runs"
     SIGN_FLIPS = "sign flips of pairs"
@@ -41,10 +42,10 @@ class PermutationTest(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Scores of one configuration over seeds.
+    """Spread of the scores of one configuration over seeds.
 
     Attributes:
-        deviation: Their standard deviation, with n - 1; None for a single score.
+        deviation: Standard deviation with n - 1; None for a single score.
     """
 
     mean: float
@@ -53,7 +54,7 @@ class Spread:
 
 
 def spread(scores: Sequence[float]) -> Spread | None:
-    """Mean, standard deviation and median; None without a score."""
+    """Return mean, standard deviation and median; None without a score."""
     if not scores:
         return None
     values = np.asarray(scores, dtype=np.float64)
@@ -62,7 +63,7 @@ def spread(scores: Sequence[float]) -> Spread | None:
 
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
-    """Student's interval of the mean of seeds that are drawn from a normal distribution; None below two scores."""
+    """Return Student's interval of the mean of normal scores; None below two scores."""
     if len(scores) < 2:
         return None
     values = _values(scores)
@@ -73,7 +74,7 @@ def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean difference, by resampling pairs; the same at every call."""
+    """Return the percentile bootstrap interval of the mean difference by resampling pairs, with a fixed seed."""
     from scipy import stats
 
     found = stats.bootstrap(
@@ -88,16 +89,16 @@ def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[fl
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> float:
-    """Two-sided p-value of the difference of means of pairs.
+    """Return the two-sided p-value of the difference of means of pairs.
 
-    Every permutation counts where there are at most `LARGEST_ENUMERATION`; else so many are drawn, the same at every
-    call, and the one that was observed counts with them.
+    All permutations are enumerated up to `LARGEST_ENUMERATION`; else as many are drawn with a fixed seed, and the
+    observed one is added.
     """
     ours, theirs = _values(first), _values(second)
     unit = _ROUNDING * float(np.abs([*ours, *theirs]).max()) or 1.0  # of scores that are all 0
 
     def difference(one: Scores, other: Scores, axis: int = -1) -> Scores:
-        """Of the sums, in whole units, so that what is equal but for rounding is equal."""
+        """Return the difference of sums in whole units, so that equal values compare equal despite rounding."""
         units: Scores = np.abs(np.round((one.sum(axis=axis) - other.sum(axis=axis)) / unit))
         return units
 
@@ -116,18 +117,18 @@ def permutation_p(first: Sequence[float], second: Sequence[float], test: Permuta
 
 
 def chosen_test(pairs: int, comparisons: int) -> PermutationTest:
-    """Sign flips where even the smallest p-value they can have, corrected, is well below `ALPHA`; else exchange."""
+    """Return sign flips if their smallest corrected p-value is well below `ALPHA`; else exchange."""
     corrected = comparisons * smallest_p(pairs, PermutationTest.SIGN_FLIPS)
     return PermutationTest.SIGN_FLIPS if corrected <= ALPHA / 2 else PermutationTest.EXCHANGE
 
 
 def smallest_p(pairs: int, test: PermutationTest) -> float:
-    """The smallest two-sided p-value that a test of so many pairs can have."""
+    """Return the smallest two-sided p-value of a test with so many pairs."""
     return 2 / (2**pairs if test is PermutationTest.SIGN_FLIPS else math.comb(2 * pairs, pairs))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm 1979: p-values that hold for all comparisons together, in the order given."""
+    """Return p-values corrected for all comparisons by Holm 1979, in the order given."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [0.0] * len(p_values)
     largest = 0.0

@@ -1,4 +1,4 @@
-"""Winner minus baseline: by how much, how sure, and what may be said of it."""
+"""Comparisons of the winner with baselines: difference, uncertainty and verdict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from studies.confirmation.statistics import (
 )
 
 LEAST_PAIRS = 2
-"""Fewer pairs of scores are not compared."""
+"""Least number of pairs of scores for a comparison."""
 
 _MOST_SEEDS = 100
 
@@ -24,7 +24,7 @@ Scores = Sequence[float | None]
 
 
 class ConfirmationVerdict(StrEnum):
-    """What the winner does to a baseline."""
+    """Verdict on the winner against a baseline."""
 
     BEATS = "beats"
     TIES = "ties"
@@ -35,20 +35,20 @@ class ConfirmationVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The winner beside one baseline.
+    """Comparison of the winner with one baseline.
 
     Attributes:
-        pairs: Seeds with a score of both.
+        pairs: Number of seeds with a score of both.
         difference: Mean of winner minus baseline over the pairs; None with fewer than `LEAST_PAIRS`.
         low: Lower end of its 95% paired bootstrap interval.
-        high: Upper end.
-        test: How the p-value was computed.
-        p_value: Two-sided, of this comparison alone.
-        adjusted_p: Corrected by Holm for all comparisons of the confirmation.
-        smallest_adjusted_p: The smallest that the number of pairs and of comparisons allows.
-        verdict: Beats or loses where ``adjusted_p`` is at most 0.05; else ties, or not shown where the interval
-            leaves out 0. Undecided with too few pairs, or when the one that is ahead failed with more seeds than the
-            other, so that its best runs alone are compared.
+        high: Upper end of its 95% paired bootstrap interval.
+        test: Test of the p-value.
+        p_value: Two-sided p-value of this comparison alone.
+        adjusted_p: P-value corrected by Holm for all comparisons of the confirmation.
+        smallest_adjusted_p: Smallest p-value that the numbers of pairs and comparisons allow.
+        verdict: Beats or loses if ``adjusted_p`` is at most 0.05; else ties, or not shown if the interval excludes 0.
+            Undecided with too few pairs, or if the better one failed with more seeds, so that its best runs alone
+            remain.
     """
 
     baseline: str
@@ -63,26 +63,26 @@ class Comparison:
     verdict: ConfirmationVerdict
 
     def entry(self) -> dict[str, int | float | str | None]:
-        """What it says, as a row of a frame."""
+        """Return the comparison as a row of a frame."""
         names = ("difference", "low", "high", "p_value", "adjusted_p", "pairs")
         return {**{name: getattr(self, name) for name in names}, "verdict": self.verdict.value}
 
 
 def compare(winner: Scores, baselines: Mapping[str, Scores]) -> tuple[Comparison, ...]:
-    """The winner beside every baseline, corrected for their number.
+    """Return the comparisons of the winner with every baseline, corrected for their number.
 
     Args:
-        winner: One score per seed; None where the trial failed.
-        baselines: The same by label, seeds in the same order.
+        winner: Score of each seed; None where the trial failed.
+        baselines: Scores of the baselines by label, seeds in the same order.
     """
     return compare_pairs({label: (winner, scores) for label, scores in baselines.items()})
 
 
 def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparison, ...]:
-    """The first of each two minus the second, corrected for the number of pairs.
+    """Return the comparisons of pairs, the first minus the second, corrected for their number.
 
     Args:
-        scores: One score per seed of both by the label of the second; None where a trial failed.
+        scores: Scores of each seed of both by the label of the second; None where a trial failed.
     """
     pairs = {label: _both(first, second) for label, (first, second) in scores.items()}
     tests = {label: chosen_test(len(ours), len(pairs)) for label, (ours, _) in pairs.items()}
@@ -90,7 +90,7 @@ def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparis
         permutation_p(ours, theirs, tests[label]) if len(ours) >= LEAST_PAIRS else None
         for label, (ours, theirs) in pairs.items()
     ]
-    # what cannot be compared counts among the comparisons all the same
+    # pairs that cannot be compared count among the comparisons
     adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values])
     return tuple(
         _comparison(label, scores[label], tests[label], p_value, adjusted_p, len(pairs))
@@ -99,7 +99,7 @@ def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparis
 
 
 def least_seeds(comparisons: int) -> int:
-    """The smallest number of seeds with which some difference could be shown in each of so many comparisons."""
+    """Return the smallest number of seeds with which each of so many comparisons can show a difference."""
     for seeds in range(LEAST_PAIRS, _MOST_SEEDS):
         if comparisons * smallest_p(seeds, chosen_test(seeds, comparisons)) <= ALPHA:
             return seeds
@@ -107,13 +107,13 @@ def least_seeds(comparisons: int) -> int:
 
 
 def seeds_for_pairs(comparisons: int) -> int:
-    """The smallest number of seeds from which on so many comparisons go by sign flips of pairs."""
+    """Return the smallest number of seeds from which on so many comparisons use sign flips."""
     seeds, flips = range(LEAST_PAIRS, _MOST_SEEDS), PermutationTest.SIGN_FLIPS
     return next((count for count in seeds if chosen_test(count, comparisons) is flips), _MOST_SEEDS)
 
 
 def _both(first: Scores, second: Scores) -> tuple[list[float], list[float]]:
-    """The scores of the seeds that both have."""
+    """Return the scores of the seeds that both have."""
     found = [(ours, theirs) for ours, theirs in zip(first, second, strict=True) if None not in (ours, theirs)]
     return [ours for ours, _ in found if ours is not None], [theirs for _, theirs in found if theirs is not None]
 

@@ -1,1 +1,1 @@
-"""Taking trials and studies away: exports, model cards, predictions."""
+"""Exports of trials and studies, model cards, predictions."""

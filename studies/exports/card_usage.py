@@ -1,4 +1,4 @@
-"""The lines of Python on a model card: how an export is loaded, and what it makes of texts, cut as in training."""
+"""Python code on a model card: loading an export, and predictions for texts cut as in training."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trial_runner.tasks.kind import Encoder
 
 BESIDE = "backbone"
-"""Folder of the embedded backbone beside an adapter of peft, which nobody could load from elsewhere."""
+"""Folder of the embedded backbone beside a peft adapter, since it cannot be loaded from elsewhere."""
 
 _TEMPLATE = Path(__file__).with_name("card_usage.jinja")
 _NAMES = ("text", "question")
@@ -38,17 +38,17 @@ _HELD = {
         "IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)){heads})"
     ),
 }
-"""How transformers holds weights as trials had them."""
+"""Arguments of transformers for the format of a trial's weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePlace:
-    """Where an export finds its backbone, for who stands in the export's folder.
+    """Backbone of an export, relative to the export's folder.
 
     Attributes:
-        backbone: Python for what `from_pretrained` takes for the backbone: a hub name, or a relative path.
-        revision: Commit of the hub; None for what is not from there.
-        held: Python for how its weights are held.
+        backbone: Python expression for the argument of `from_pretrained`: a hub name, or a relative path.
+        revision: Commit on the hub; None for other places.
+        held: Python expression for the format of its weights.
     """
 
     backbone: str
@@ -57,11 +57,13 @@ class UsagePlace:
 
 
 def usage(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path) -> str:
-    """The lines of Python that load an export and label or answer two texts.
+    """Return the Python code that loads an export and labels or answers two texts.
 
     Args:
+        source: Trial of the export.
+        trained: Trained weights of the trial.
         kind: ``deltaspace``, ``peft`` or ``merged``.
-        folder: Of the export; the lines are run there.
+        folder: Folder of the export, in which the code runs.
     """
     task, stack = source.task, source.shape.kind
     task_kind = TASK_KINDS[task.kind]
@@ -93,7 +95,7 @@ def usage(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path
 
 
 def _labelled(kind: str, source: ExportSource, labels: tuple[str, ...]) -> dict[str, Any]:
-    """What is said of a classification; one label is the name of the number that a regression predicts."""
+    """Return the code of a classification; a single label is the name of a regression's number."""
     auto_class, options, has_head_file = "AutoModel", "", False
     if kind == "merged":
         auto_class, options = "AutoModelForSequenceClassification", ", trust_remote_code=True"
@@ -113,7 +115,7 @@ def _labelled(kind: str, source: ExportSource, labels: tuple[str, ...]) -> dict[
 
 
 def _written(kind: str, source: ExportSource, encoder: "Encoder", trained: "TrainedDelta") -> dict[str, Any]:
-    """What is said of a task whose answer is a text."""
+    """Return the code of a task whose answer is a text."""
     from trial_runner.objectives.decoding import generation_config
 
     task, is_decoder = source.task, source.shape.kind is StackKind.DECODER
@@ -139,7 +141,7 @@ def _written(kind: str, source: ExportSource, encoder: "Encoder", trained: "Trai
 
 
 def _prompts(task: Task, written: Callable[[Task, Sequence[str]], str]) -> str:
-    """Python for what is read of each of the texts."""
+    """Return a Python expression for the prompt of each text."""
     names = _NAMES[: len(TASK_KINDS[task.kind].read_columns(task))]
     marks = [f"\0{name}\0" for name in names]
     prompt = written(task, marks).replace("{", "{{").replace("}", "}}")
@@ -149,19 +151,19 @@ def _prompts(task: Task, written: Callable[[Task, Sequence[str]], str]) -> str:
 
 
 def python(value: object) -> str:
-    """A value as Python is usually written, with double quotes where that changes nothing."""
+    """Return a value as Python source, with double quotes where possible."""
     text = repr(value)
     return text if '"' in text else text.replace("'", '"')
 
 
 def place_of(kind: str, backbone: BackboneSource, folder: Path, *, has_head: bool) -> UsagePlace:
-    """Where an export finds its backbone.
+    """Return the place of an export's backbone.
 
     Args:
         kind: ``deltaspace``, ``peft`` or ``merged``.
-        backbone: ``"embedded"``, which an adapter has beside it; a folder; or a hub name.
-        folder: Of the export.
-        has_head: Whether it labels texts; transformers would quantise the head, too.
+        backbone: ``"embedded"``, which is beside an adapter; a folder; or a hub name.
+        folder: Folder of the export.
+        has_head: Whether it labels texts; transformers would quantize the head, too.
     """
     from trial_runner.export.facts import revision_of
 

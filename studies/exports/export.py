@@ -1,4 +1,4 @@
-"""Takes a trial away: from the ledger and its file to a folder that stands on its own."""
+"""Export of a trial from the ledger and its file to a self-contained folder."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -36,13 +36,13 @@ ExportKind = Literal["deltaspace", "peft", "merged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What was exported.
+    """Exported trial.
 
     Attributes:
-        stored_parameters: Without the task head.
-        score: At the last step, on the split that the study measures on.
-        is_folded: Whether tables stand where networks were in training, so that outputs agree up to rounding only.
-        files: Names, sorted.
+        stored_parameters: Number of stored parameters without the task head.
+        score: Score at the last step, on the split that the study measures.
+        is_folded: Whether tables replace networks of the training, so that outputs agree up to rounding alone.
+        files: Names of the files, sorted.
     """
 
     folder: Path
@@ -65,15 +65,19 @@ def export_trial(
     kind: ExportKind = "deltaspace",
     anew: Callable[[Reading], None] | None = None,
 ) -> Export:
-    """Write a trial to a new folder; nothing is there before all of it is.
+    """Write a trial to a new folder atomically.
 
     Args:
-        folder: Must not exist.
-        anew: Train the trial from scratch to its last step, telling of each measurement, in place of reading its file.
+        ledger: Ledger of the study.
+        study: Name of the study.
+        number: Number of the trial.
+        folder: Folder that must not exist.
+        kind: Kind of the export.
+        anew: Function that receives each reading of a new training to the last step; None to use the stored weights.
 
     Raises:
-        StudiesError: If there is no such trial or kind, or nothing that could be exported of the trial.
-        RunnerError: If the folder is there already, or the trial cannot be written in this form.
+        StudiesError: If there is no such trial or kind, or nothing to export.
+        RunnerError: If the folder exists, or the trial cannot be written in this form.
     """
     from trial_runner.files import check_is_new
 
@@ -85,16 +89,18 @@ def export_trial(
 
 
 def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "deltaspace") -> Export:
-    """Write what training left of a trial to a new folder; nothing is there before all of it is.
+    """Write a trained trial to a new folder atomically.
 
-    Merged weights and adapters of peft are loaded again, and must compute what the attached delta computes.
+    Merged weights and peft adapters are loaded again, and must compute what the attached delta computes.
 
     Args:
-        folder: Must not exist.
+        source: Trained trial.
+        folder: Folder that must not exist.
+        kind: Kind of the export.
 
     Raises:
-        RunnerError: If the folder is there already, the trial cannot be written in this form, or what was written
-            computes something else.
+        RunnerError: If the folder exists, the trial cannot be written in this form, or the written weights compute
+            something else.
     """
     from trial_runner.export import BackboneFacts, new_folder, trained_delta, write_delta
     from trial_runner.export.agreement import check_agreement
@@ -117,7 +123,7 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
         )
         _write(place, kind, source, trained, facts, backbone)
         (place / "README.md").write_text(model_card(source, trained, kind, folder), encoding="utf-8")
-        del backbone, frozen  # those that are loaded to be compared are as large
+        del backbone, frozen  # frees memory for the loaded export
         if kind != "deltaspace":
             attached = place / "attached"
             attached.mkdir()
@@ -164,7 +170,7 @@ def _source(
 
 
 def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapshot":
-    """What is in the file of a complete trial."""
+    """Return the stored weights of a complete trial."""
     from trial_runner.packs.snapshots import load_snapshot
 
     name = f"trial {trial.number} of {study.name!r}"
@@ -176,17 +182,17 @@ def _snapshot(ledger: Ledger, study: StudyRecord, trial: TrialRecord) -> "Snapsh
         )
     files = [file for file in ledger.artefacts(study.id, trial.number) if file.kind == "delta"]
     if not files:
-        raise StudiesError(f"{name} must have its trained weights; none are recorded. Use --retrain to train it anew.")
+        raise StudiesError(f"{name} has no recorded weights. Use --retrain to train it again.")
     path = Path(files[-1].path)
     is_foreign = path_exists(path) and not is_own_file(study, path)
     if is_foreign or not is_whole(files[-1]):
         what = "lies outside the study's folder" if is_foreign else "is missing or damaged"
-        raise StudiesError(f"{name} must have its trained weights; {path} {what}. Use --retrain to train it anew.")
+        raise StudiesError(f"{name} must have its trained weights; {path} {what}. Use --retrain to train it again.")
     return load_snapshot(path)
 
 
 def _backbone(source: ExportSource, kind: ExportKind) -> "Backbone | None":
-    """The backbone with its weights, where they are needed."""
+    """Return the backbone with its weights where they are needed."""
     from trial_runner.backbones import load_backbone
     from trial_runner.errors import ExportError
 
@@ -225,7 +231,7 @@ def _write(
 
 
 def _about(source: ExportSource) -> dict[str, object]:
-    """What ``delta.json`` says beside the weights."""
+    """Return the description of the trial for ``delta.json``."""
     from trial_runner.export.facts import licence_line
 
     study, trial = source.study, source.trial
@@ -257,7 +263,7 @@ def _about(source: ExportSource) -> dict[str, object]:
 
 
 def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str, ...]:
-    """What the confirmations of a study say of a trial, one line each."""
+    """Return a line for each confirmation of a trial."""
     if study.kind is StudyKind.CONFIRMATION:
         return ("It is a trial of a confirmation itself.",)
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Predictions of an export for the lines of a file."""
+"""Predictions of an export for the lines of a file, or for texts."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction, Tell
 
 Given = str | Sequence[object]
-"""What is predicted: a text, or a text for each column that the task reads, or a list in place of such a text."""
+"""Text, or a text for each column of the task, or a list in place of such a text."""
 
 _ADDED = ("prediction", "scores")
 _TRANSLATION = "translation"
@@ -27,10 +27,10 @@ _TRANSLATION = "translation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionResult:
-    """What was predicted.
+    """Outcome of a prediction.
 
     Attributes:
-        labels: How many lines got each prediction, the most frequent first; empty of texts that were written.
+        labels: Number of lines by prediction, the most frequent first; empty for generated texts.
     """
 
     output: Path
@@ -40,18 +40,18 @@ class PredictionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InferencePlan:
-    """What is read of a line, and how it is predicted.
+    """Columns and task of a prediction.
 
     Attributes:
         columns: Keys of a line.
-        task: What the trial was trained for; None of a classification of which nothing is known but its labels.
+        task: Task of the training; None for a classification known by its labels alone.
     """
 
     columns: tuple[str, ...]
     task: Task | None
 
     def texts(self, values: Sequence[object]) -> list[object]:
-        """What stands at each key as training read it, such as the turns of a dialogue joined; else as it is."""
+        """Return the values of the keys as training read them, such as the joined turns of a dialogue."""
         if self.task is None:
             return list(values)
         kind = TASK_KINDS[self.task.kind]
@@ -71,18 +71,19 @@ def predict(  # noqa: PLR0913 - one argument per wish
 ) -> PredictionResult:
     """Write the lines of a file with a prediction each to a new file.
 
-    Every line is checked before the backbone is loaded; the new file is there whole or not at all.
+    Every line is checked before the backbone is loaded; the new file is written atomically.
 
     Args:
-        source: JSON objects, one a line.
-        output: Must not exist.
-        columns: Keys of what is read of a line; empty takes what the task of the training read.
-        batch_size: Lines of a pass.
-        backbone: Its name or folder; None for that of the export.
-        tell: Called with the number of predicted lines and that of all lines.
+        folder: Folder of the export.
+        source: File with one JSON object per line.
+        output: File that must not exist.
+        columns: Keys of the texts; empty for those of the training.
+        batch_size: Lines per forward pass.
+        backbone: Name or folder of the backbone; None for that of the export.
+        tell: Function that receives the number of predicted lines and of all lines.
 
     Raises:
-        StudiesError: If a line is not what it must be, or the output cannot be written.
+        StudiesError: If a line is not valid, or the output cannot be written.
         RunnerError: If the export or its backbone cannot be used.
     """
     from trial_runner.export.facts import read_json
@@ -102,9 +103,9 @@ def predict(  # noqa: PLR0913 - one argument per wish
 
 def _check_is_new(output: Path) -> None:
     if output.exists() or output.is_symlink():
-        raise WishError(f"predictions must go to a new file; {output} is there already. Choose another.")
+        raise WishError(f"the output must be a new file; got {output}, which exists. Choose another one.")
     if not output.parent.is_dir():
-        raise WishError(f"predictions must go to a folder that exists; there is no {output.parent}. Make it first.")
+        raise WishError(f"the folder of the output must exist; got {output.parent}. Create it first.")
 
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -118,7 +119,7 @@ _UNREAD = ("early_metric", "preset")
 
 
 def _grouped(task: object) -> object:
-    """The task of an export with what belongs together in one mapping; some exports list it key by key."""
+    """Return the task of an export as nested mappings; some exports list it key by key."""
     if not isinstance(task, Mapping) or "train_examples" not in task:
         return task
     listed = {key for keys in _GROUPS.values() for key in keys} | set(_UNREAD)
@@ -131,7 +132,7 @@ def _grouped(task: object) -> object:
 
 
 def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _InferencePlan:
-    """What the task of the training says, with other columns if they are given."""
+    """Return the plan by the task of the training, with other columns if given."""
     if facts.get("task") is None:
         if facts.get("labels") is None or not columns:
             raise WishError(
@@ -153,16 +154,16 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
 
 
 def _read_rows(source: Path) -> list[dict[str, Any]]:
-    """The objects of a file, blank lines at its end left out."""
+    """Return the objects of a file, without blank lines at its end."""
     try:
         check_regular(source)
         text = source.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise WishError(f"the input must be a file; there is no {source}.") from None
+        raise WishError(f"the input must be an existing file; got {source}.") from None
     except UnicodeDecodeError:
-        raise WishError(f"the input must be UTF-8 text; {source} is not.") from None
+        raise WishError(f"the input must be UTF-8 text; got {source}, which is not. Convert it to UTF-8.") from None
     except OSError as error:
-        raise StudiesError(f"the input must be a file that can be read; got: {error}.") from error
+        raise StudiesError(f"cannot read the input: {error}.") from error
     lines = text.rstrip().split("\n") if text.strip() else []
     return [_row(line, f"line {number} of {source}") for number, line in enumerate(lines, start=1)]
 
@@ -170,7 +171,7 @@ def _read_rows(source: Path) -> list[dict[str, Any]]:
 def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-        _as_line(row).encode()  # what cannot be written again is refused now
+        _as_line(row).encode()  # refuse rows that could not be written
     except (ValueError, RecursionError) as error:
         raise WishError(f"{where} must be a JSON object; got: {error}.") from error
     if not isinstance(row, dict):
@@ -182,7 +183,7 @@ def _row(line: str, where: str) -> dict[str, Any]:
 
 
 def _texts(row: Mapping[str, Any], plan: _InferencePlan, where: str) -> tuple[str, ...]:
-    """The texts that are read of a line."""
+    """Return the texts of a line."""
     texts = []
     for name, value in zip(plan.columns, plan.texts([_value(row, name, where) for name in plan.columns]), strict=True):
         if not isinstance(value, str) or not value.strip():
@@ -192,7 +193,7 @@ def _texts(row: Mapping[str, Any], plan: _InferencePlan, where: str) -> tuple[st
 
 
 def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
-    """What stands at a key; a path such as ``lex.text`` leads into mappings, a language into ``translation``."""
+    """Return the value at a key; a path such as ``lex.text`` leads into mappings, a language into ``translation``."""
     if name in row:
         return row[name]
     for steps in (name.split("."), [_TRANSLATION, name]):
@@ -202,7 +203,7 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
         if value is not None:
             return value
     raise WishError(
-        f"{where} must have a key {name!r}; it has: {', '.join(row) or 'none'}.{name_hint(name, row)} Name the key of "
+        f"{where} must have a key {name!r}; got: {', '.join(row) or 'none'}.{name_hint(name, row)} Name the key of "
         "the text with --text."
     )
 
@@ -245,16 +246,17 @@ def _as_line(row: object) -> str:
 def predict_texts(
     folder: Path, texts: Sequence[Given], *, batch_size: int, backbone: str | None = None
 ) -> "list[Prediction]":
-    """Predictions of texts that are at hand, in their order.
+    """Return the predictions of texts, in their order.
 
     Args:
-        texts: Each one text, or as many as the task reads: premise and hypothesis, context and question. Where the task
-            joins lists, a list stands for a text: the turns of a dialogue, plain or as messages.
-        batch_size: Texts of a pass.
-        backbone: As of `predict`.
+        folder: Folder of the export.
+        texts: One text each, or as many as the task reads: premise and hypothesis, context and question. Where the task
+            joins lists, a list takes the place of a text: the turns of a dialogue, plain or as messages.
+        batch_size: Texts per forward pass.
+        backbone: See `predict`.
 
     Raises:
-        StudiesError: If a text is blank, or there are not as many as the task reads.
+        StudiesError: If a text is blank, or their number is not that of the task.
         RunnerError: If the export or its backbone cannot be used.
     """
     from trial_runner.export.facts import read_json
@@ -266,7 +268,7 @@ def predict_texts(
 
 
 def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, ...]:
-    """The texts of what is predicted; of one column a list is its text, but for a list of one text."""
+    """Return the texts of one input; for one column a list is its text, except a list of one text."""
     count = len(plan.columns)
     if isinstance(given, str):
         parts: tuple[object, ...] = (given,)

@@ -1,4 +1,4 @@
-"""The page that goes with an exported trial: what it is, how well it did, and how it is used. Markdown."""
+"""Model card of an exported trial in Markdown: its configuration, its results, and its usage."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -40,15 +40,17 @@ _METRICS = {"matthews": "matthews_correlation", "pearson": "pearsonr", "spearman
 _METRICS |= dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), "rouge")
 """What the hub calls a metric, where that is something else."""
 _OWN_DATA = "own data"
-"""What data of a folder are called; the name of a folder of work says nothing elsewhere."""
+"""Name of data from a folder, whose own name has no meaning elsewhere."""
 
 
 def model_card(source: ExportSource, trained: "TrainedDelta", kind: str, folder: Path) -> str:
-    """The card, as Markdown.
+    """Return the card as Markdown.
 
     Args:
+        source: Trial of the export.
+        trained: Trained weights of the trial.
         kind: ``deltaspace``, ``peft`` or ``merged``.
-        folder: Of the export; the Python on the card is run there.
+        folder: Folder of the export, in which the code on the card runs.
     """
     from huggingface_hub import ModelCard
 
@@ -106,14 +108,14 @@ def _summary(source: ExportSource, trained: "TrainedDelta") -> Iterator[Sequence
 
 
 def _measured(reading: Reading, metric: str) -> str:
-    """The value of a metric, or the loss where that stood in for it."""
+    """Return the value of a metric, or of the loss in its place."""
     if PROXY_LOSS in reading.metrics:
         return f"loss {reading.metrics[PROXY_LOSS]:.4f}"
     return f"{reading.metrics.get(metric, reading.score):.4f}"
 
 
 def _reading(source: ExportSource, trained: "TrainedDelta") -> str:
-    """How texts are cut and padded, and what the labels are."""
+    """Return the cutting and padding of texts, and the labels."""
     side = "left" if trained.head is None and source.shape.kind is StackKind.DECODER else "right"
     cut = f"Texts are cut to {source.task.max_tokens} tokens, as in training, and padded on the {side}."
     said = f"In this folder; {cut[0].lower()}{cut[1:]}"
@@ -141,11 +143,12 @@ def _notes(trained: "TrainedDelta") -> Iterator[str]:
 
 
 def card_data(source: ExportSource, kind: str) -> "ModelCardData":
-    """The lines at the top of a card.
+    """Return the metadata at the top of a card.
 
-    Names that are no repositories of the hub are left out: it refuses cards that have them.
+    Names that are not repositories of the hub are left out, since the hub refuses such cards.
 
     Args:
+        source: Trial of the export.
         kind: ``deltaspace``, ``peft`` or ``merged``.
     """
     from huggingface_hub import ModelCardData
@@ -155,14 +158,14 @@ def card_data(source: ExportSource, kind: str) -> "ModelCardData":
     is_from_hub = study.backbone != EMBEDDED and backbone == study.backbone and is_hub_name(backbone)
     tags = ["delta-tuning", "parameter-efficient-fine-tuning", "deltaspace"]
     licence = licence_of(study.backbone)
-    # a folder of the same name would win, so a name here is one of the hub
+    # a local folder would take precedence, so this name is one of the hub
     return ModelCardData(
         base_model=backbone if is_from_hub else None,
         base_model_relation=("adapter" if kind != "merged" else "finetune") if is_from_hub else None,
         datasets=[task.hub.name] if task.hub else None,
         language=None,
         library_name=_LIBRARIES.get(kind, "deltaspace"),
-        license=None if licence is None else licence.lower().replace(" ", "-"),  # as the hub writes it
+        license=None if licence is None else licence.lower().replace(" ", "-"),  # spelling of the hub
         metrics=[_METRICS.get(study.metric, study.metric)],
         pipeline_tag=_PIPELINES.get(task.kind, _OTHER_TEXT),
         tags=[*tags, *([source.trial.method] if source.trial.method else [])],
@@ -171,7 +174,7 @@ def card_data(source: ExportSource, kind: str) -> "ModelCardData":
 
 
 def _results(source: ExportSource, dataset: str, kind: str) -> dict[str, Any]:
-    """What was measured last, for the hub's table of results."""
+    """Return the last readings for the hub's table of results."""
     from huggingface_hub import EvalResult
 
     last = source.readings[-1] if source.readings else None

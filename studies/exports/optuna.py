@@ -1,4 +1,4 @@
-"""A study as a database of Optuna, which stock Optuna and its dashboard open."""
+"""Export of a study as an Optuna database, for Optuna and its dashboard."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -38,19 +38,21 @@ _OF_TRIAL = (
 
 
 def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
-    """Write all trials of a study to a new SQLite file, under the study's own name.
+    """Write all trials of a study to a new SQLite file under the study's name.
 
-    States, parameters, intermediate values and scores are Optuna's; what else is known stands in user attributes.
+    States, parameters, intermediate values and scores are Optuna's; other fields are user attributes.
 
     Args:
-        file: Must not exist.
+        ledger: Ledger of the study.
+        study: Name of the study.
+        file: File that must not exist.
 
     Returns:
-        How many trials there are.
+        Number of trials.
 
     Raises:
         StudiesError: If there is no such study, or the file cannot be written.
-        RunnerError: If the file is there already.
+        RunnerError: If the file exists.
     """
     record = ledger.study(study)
     check_is_new(file)
@@ -58,16 +60,16 @@ def export_optuna(ledger: Ledger, study: str, file: Path) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as place, quiet_optuna():
-            place.touch()  # SQLite would make it with a mode of its own
+            place.touch()  # SQLite would create it with another mode
             _write(ledger, record, trials, place)
             check_is_new(file)
     except OSError as error:
-        raise StudiesError(f"an Optuna database must be written; got: {error}. Choose another place.") from error
+        raise StudiesError(f"cannot write the Optuna database {file}: {error}. Choose another file.") from error
     return len(trials)
 
 
 def optuna_study(ledger: Ledger, name: str) -> optuna.Study:
-    """All trials of a study as a study in Optuna's memory.
+    """Return all trials of a study as an Optuna study in memory.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
@@ -99,7 +101,7 @@ def _filled(
         study.set_metric_names(names)
     if goal is not None:
         study.set_user_attr("values", names)
-    # Optuna's own best trial goes by one score; this is the one of the leaderboard
+    # Optuna's best trial has the highest single score; this is the leaderboard's
     found = {"specification": dict(record.specification), "best_trial_by_estimate": best.number if best else None}
     for name, value in ({name: getattr(record, name) for name in _OF_STUDY} | found).items():
         study.set_user_attr(name, value)
@@ -108,9 +110,9 @@ def _filled(
 
 
 def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]:
-    """Every trial with its own state, and all that Optuna has no place for.
+    """Return every trial with its state and its user attributes.
 
-    A published method has its whole path through the space: of rates alone nothing of importance can be learned.
+    A published method has all its parameters of the space, since learning rates alone say little about importance.
     """
     goal = recorded_specification(record).goal(record.budget_parameters)
     space, readings = recorded_space(record), ledger.readings_by_trial(record.id)

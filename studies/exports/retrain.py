@@ -1,4 +1,4 @@
-"""One trial trained from scratch to its last step, as the study would have done it, without the ledger."""
+"""Training of one recorded trial from scratch to its last step, without the ledger."""
 
 import os
 from collections.abc import Callable
@@ -17,14 +17,16 @@ def retrain(
     """Train a trial from scratch with its seed and the settings of its study. Nothing is recorded.
 
     Args:
-        tell: Called with every measurement.
+        specification: Study file.
+        trial: Trial to train.
+        tell: Function that receives every reading.
 
     Returns:
-        The readings, by step, and what is left at the last one.
+        Readings by step, and the snapshot of the last one.
 
     Raises:
         StudiesError: If the trial fails.
-        RunnerError: If the backbone or the task cannot be had.
+        RunnerError: If the backbone or the task cannot be loaded.
     """
     plan = specification.training_plan()
     pack = TorchRunnerFactory.of(specification)(len(os.sched_getaffinity(0))).open_pack(1)
@@ -34,7 +36,7 @@ def retrain(
     for step in plan.evaluate_at_steps:
         for result in pack.advance(step - done):
             if isinstance(result, Failure):
-                raise StudiesError(f"trial {trial.number} must reach its last step; it failed: {result.reason}.")
+                raise StudiesError(f"trial {trial.number} failed before its last step: {result.reason}.")
             tell(result)
             readings.append(result)
         done = step

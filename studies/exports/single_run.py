@@ -1,4 +1,4 @@
-"""One configuration trained without a search: nothing is recorded but what is exported."""
+"""Training and export of one configuration without a search or a ledger."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -34,12 +34,12 @@ _NO_COMPARISON = "Trained once, without a search: the validation score is of one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What is trained.
+    """Configuration to train.
 
     Attributes:
-        configuration: Valid on the backbone once it is counted there.
-        method: The published method or point; None for another configuration.
-        learning_rates: Peak rates that came with it, of ``attention`` and ``ffn``; empty where none did.
+        configuration: Configuration, validated on the backbone when it is counted.
+        method: Published method or point; None for another configuration.
+        learning_rates: Peak learning rates that it came with, of ``attention`` and ``ffn``; empty without any.
     """
 
     configuration: Configuration
@@ -49,14 +49,14 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingResult:
-    """What came of it.
+    """Outcome of a training.
 
     Attributes:
-        export: Where the trained weights are.
-        description: One phrase for people.
-        learning_rates: Peak rates of ``attention`` and ``ffn``; None without edits there.
-        seed: Of initialisation, data order and dropout.
-        readings: Measurements, by step.
+        export: Exported weights.
+        description: Short description.
+        learning_rates: Peak learning rates of ``attention`` and ``ffn``; None without edits there.
+        seed: Seed of initialization, data order and dropout.
+        readings: Readings by step.
     """
 
     export: Export
@@ -69,16 +69,17 @@ class TrainingResult:
 def chosen_configuration(
     text: str, specification: Specification, shape: BackboneShape, *, is_budget_binding: bool = False
 ) -> Chosen:
-    """The configuration that a user means.
+    """Return the configuration of a user's text.
 
     Args:
-        text: A JSON file (a configuration, or the ``delta.json`` of an export), a published method, which is resized
-            to the budget, or a point of fixed size such as ``lora_qv:r=8``.
-        specification: Its budget resizes methods.
-        is_budget_binding: Whether what has a size of its own must be within the budget, too.
+        text: JSON file (a configuration, or the ``delta.json`` of an export), a published method, which is resized to
+            the budget, or a point of fixed size such as ``lora_qv:r=8``.
+        specification: Study file, whose budget resizes methods.
+        shape: Shape of the backbone.
+        is_budget_binding: Whether configurations of fixed size must fit the budget, too.
 
     Raises:
-        SearchSpaceError: If there is no such method, or the configuration is not valid or beyond the budget.
+        SearchSpaceError: If there is no such method, or the configuration is not valid or exceeds the budget.
         StudiesError: If the file cannot be read.
     """
     budget = specification.budget_parameters(shape)
@@ -100,11 +101,11 @@ def chosen_configuration(
 
 
 def _read_configuration(path: Path) -> Chosen:
-    """What a JSON file holds: a configuration, or an export's facts."""
+    """Return the content of a JSON file: a configuration, or the facts of an export."""
     try:
         held: Any = read_json_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WishError(f"a configuration must be a JSON file that can be read; got: {error}.") from error
+        raise WishError(f"cannot read the configuration: {error}.") from error
     facts: Mapping[str, Any] = held if isinstance(held, dict) and "configuration" in held else {}
     try:
         configuration = configuration_from_json(facts.get("trained_as") or facts.get("configuration") or held)
@@ -134,17 +135,18 @@ def train(
     """Train a configuration as the study would, to the last step, and export it to a new folder.
 
     Args:
-        specification: Backbone, task and training; its seed is that of the training.
-        folder: Must not exist; nothing is there before the training has ended.
-        learning_rate: Peak rate of the deltas. None takes the one that came with the configuration, else the
-            geometric middle of the range that the study searches for its form.
-        tell: Called with every measurement.
-        announce: Called before the training with a line for each split and reason for which rows are dropped or cut.
+        specification: Study file with backbone, task, training and seed.
+        chosen: Configuration to train.
+        folder: Folder that must not exist; it is created after the training.
+        learning_rate: Peak learning rate of the deltas. None for the one that came with the configuration, else the
+            geometric middle of the range of its form.
+        tell: Function that receives every reading.
+        announce: Function that receives a line for each split and reason for which rows are dropped or cut.
 
     Raises:
         StudiesError: If the training fails.
         SearchSpaceError: If the configuration is not valid on the backbone.
-        RunnerError: If the backbone or the task cannot be had, or the folder is there already.
+        RunnerError: If the backbone or the task cannot be loaded, or the folder exists.
     """
     from studies.launch.preparation import prepared
     from studies.launch.study_creation import new_study

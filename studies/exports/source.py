@@ -1,4 +1,4 @@
-"""A trial with what training left of it: what every export is written from."""
+"""Trained trial as the source of an export."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportSource:
-    """A trial, of the ledger or trained by itself, with what training left of it.
+    """Trained trial of a ledger, or of a single run.
 
     Attributes:
-        readings: Measurements, by step.
-        snapshot: Of its last step.
-        competitors: How many trials of the study were measured.
-        confirmation: Lines on how it did elsewhere; none where nobody looked.
-        is_alone: Whether it was trained by itself, so that no storage holds study and trial.
+        readings: Readings by step.
+        snapshot: Snapshot of the last step.
+        competitors: Number of measured trials of the study.
+        confirmation: Lines on its confirmations; empty without any.
+        is_alone: Whether it was trained by itself, so that no storage has its study.
     """
 
     study: NewStudy
@@ -39,12 +39,12 @@ class ExportSource:
 
     @property
     def split(self) -> str:
-        """The split that the study measures on."""
+        """Split that the study measures."""
         return "test" if self.study.kind is StudyKind.CONFIRMATION else "validation"
 
     @property
     def task(self) -> Task:
-        """What the study learns."""
+        """Task of the study."""
         return task_from_json(self.study.specification["task"])
 
     @property
@@ -57,7 +57,7 @@ class ExportSource:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """Title of the export."""
         if self.is_alone:
             return f"{self.trial.method or 'A configuration'} trained on {self.task_name}"
         return f"Trial {self.trial.number} of {self.study.name}"

@@ -1,4 +1,4 @@
-"""The workers of a study under the clock and the user's signals, until it is finished or told to stop."""
+"""Execution of a study by workers, with the time budget and the user's signals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from studies.backends.backend import Interrupts, RunnerFactory, TorchRunnerFacto
 from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
 from studies.observer import Observer as TrialObserver
-from studies.observer import Telling
+from studies.observer import ObserverDispatcher
 from studies.records import StudyRecord
 from studies.runtime.progress import Observer
 from studies.runtime.study_plan import StudyPlan
@@ -18,13 +18,13 @@ from studies.study_file.recorded_specification import BegunSpecification
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchResult:
-    """How a launch ended.
+    """Outcome of a launch.
 
     Attributes:
         finished: Whether nothing is left to do; else launching again continues.
-        reason: One phrase for people.
+        reason: Short description of the end.
         is_interrupted: Whether a signal of the user ended it before it was finished.
-        complaints: Which observers raised, a line each; they were told nothing more.
+        complaints: Observers that raised an error, a line each; they were dropped.
     """
 
     study: StudyRecord
@@ -44,35 +44,36 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
     observers: Sequence[TrialObserver],
     instead_of: str | None,
 ) -> LaunchResult:
-    """Run the workers of a study under the clock and the user's signals, until it is finished or told to stop.
+    """Run the workers of a study until it is finished or stopped by the time budget or the user.
 
     Args:
-        specification: Says what the workers load, how many there are and how long they may work.
-        plan: What its keeper is told.
-        factory: Makes the workers' runners; None trains the study's task on its backbone.
-        observer: Shown the progress about twice a second; None for nobody.
-        observers: Told of every trial and reading.
-        instead_of: Another launch that is replaced if it runs the study; see `replaceable`.
+        specification: Study file with the workers' backbone, task, number and time budget.
+        study: Record of the study.
+        plan: Plan of the keeper.
+        factory: Factory of the workers' runners; None to train the study's task on its backbone.
+        observer: Function that receives the progress about twice a second; None for none.
+        observers: Observers of trials and readings.
+        instead_of: Launch that is replaced if it runs the study; see `replaceable_holder`.
 
     Raises:
         StudyHeldError: If another launch runs the study.
         LaunchError: If another launch has replaced the study since it was read.
-        StudiesError: If the launch cannot go on. Nothing is lost: launching again continues.
+        StudiesError: If the launch cannot continue. Nothing is lost: launching again continues.
     """
     fleet = specification.fleet
     factory = factory or TorchRunnerFactory.of(specification, specification.inputs)
     backend = BACKENDS[fleet.backend]
     # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
     with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
-        telling = Telling(study, plan.storage_url, observers)
-        watch = Watch(telling.beside(observer or (lambda progress: None)), interrupts, fleet.time_budget)
+        dispatcher = ObserverDispatcher(study, plan.storage_url, observers)
+        watch = Watch(dispatcher.after(observer or (lambda progress: None)), interrupts, fleet.time_budget)
         try:
             with hold_study(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
                 if ledger.study(study.name).created_at != study.created_at:
                     raise LaunchError(f"study '{study.name}' was replaced by another launch. Launch it again.")
                 status = backend(replace(plan, launch=name), factory, fleet, watch)
         finally:
-            telling.end()
+            dispatcher.end()
     if status.halted is not None:
         raise status.halted
     return LaunchResult(
@@ -80,5 +81,5 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         finished=status.is_done,
         reason=status.summary,
         is_interrupted=bool(interrupts.reason) and not status.is_done,
-        complaints=tuple(telling.complaints),
+        complaints=tuple(dispatcher.complaints),
     )

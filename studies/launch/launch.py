@@ -1,4 +1,4 @@
-"""Launches a study: checks everything, then creates or continues it and runs its workers to the end."""
+"""Launch of a study: all checks, then its creation or continuation, and its workers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from studies.backends.backend import RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, initial_design_of, plan_of, prepared, space_of
-from studies.launch.study_creation import as_begun, create_or_continue, taught
+from studies.launch.study_creation import as_begun, create_or_continue, with_warm_start
 from studies.launch_warnings import launch_warnings
 from studies.ledger.database import superuser
 from studies.ledger.invariants import lost_weights
@@ -41,23 +41,25 @@ def launch(  # noqa: PLR0913 - one argument per wish
     take_over: bool = False,
     observers: Sequence[TrialObserver] = (),
 ) -> LaunchResult:
-    """Run a study until it is finished, its time budget is used up, or the user interrupts it.
+    """Run a study until it is finished, its time budget is exhausted, or the user interrupts it.
 
-    Everything that can be wrong with the study is found before any work begins. A study that exists is continued.
+    Every problem of the study is found before any work begins. An existing study is continued.
 
     Args:
-        observer: Shown the progress about twice a second.
-        announce: Told once, before any work begins, what is worth knowing of the study (see `studies.launch_warnings`).
-        factory: Makes the workers' runners; None trains the study's task on its backbone.
-        lease_seconds: A worker that is silent for so long has lost its trials.
-        observers: Told of every trial and reading of this launch, see `studies.observer`.
-        take_over: Whether another launch that runs the study is to stop; else this one is refused.
+        specification: Study file.
+        storage_url: URL of the storage.
+        observer: Function that receives the progress about twice a second.
+        announce: Function that receives the warnings before any work begins (see `studies.launch_warnings`).
+        factory: Factory of the workers' runners; None to train the study's task on its backbone.
+        lease_seconds: Seconds of silence after which a worker has lost its trials.
+        take_over: Whether to stop another launch that runs the study; else this one is refused.
+        observers: Observers of trials and readings of this launch; see `studies.observer`.
 
     Raises:
-        StudyHeldError: If another launch runs the study and is to go on.
-        StudiesError: If the study cannot be launched, or the launch cannot go on.
+        StudyHeldError: If another launch runs the study and ``take_over`` is false.
+        StudiesError: If the study cannot be launched, or the launch cannot continue.
         SearchSpaceError: If nothing fits the budget, or the backbone's family is not supported.
-        RunnerError: If the backbone or the task cannot be had.
+        RunnerError: If the backbone or the task cannot be loaded.
     """
     storage_url = absolute_url(storage_url)
     specification = as_begun(specification, storage_url)
@@ -71,9 +73,9 @@ def launch(  # noqa: PLR0913 - one argument per wish
         inputs = InputDigest.of(task, specification.backbone.name)
         found = {"inputs": inputs, "dropped": task.dropped, "cuts": task.cuts}
         specification = specification.model_copy(update=found)
-    initial_design_of(specification, task)  # raises before anything is recorded
+    initial_design_of(specification, task)  # it may raise before anything is recorded
     with Ledger.open(storage_url) as ledger:
-        specification = taught(specification, ledger, space)
+        specification = with_warm_start(specification, ledger, space)
         study, done = create_or_continue(specification, ledger, space.shape)
         counts = ledger.state_counts(study.id)
         known = () if announce is None else (*done, *_ledger_lines(ledger, study))
@@ -93,7 +95,7 @@ def launch(  # noqa: PLR0913 - one argument per wish
 
 
 def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
-    """The launch that this one may replace; see `replaceable`."""
+    """Return the launch that this one may replace; see `replaceable_holder`."""
     try:
         ledger = Ledger.open(storage_url, read_only=True)
     except StorageError:
@@ -103,20 +105,20 @@ def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
 
 
 def _ledger_lines(ledger: Ledger, study: StudyRecord) -> Iterator[str]:
-    """What is said of trained trials whose files are gone or changed, and of a role that may do more than is needed."""
+    """Yield warnings on trained trials whose files are missing or changed, and on a superuser's role."""
     trials, role = [str(artefact.trial) for artefact in lost_weights(ledger, study)], ledger.read(superuser)
     if trials:
         shown = ", ".join(trials[:_MOST_NAMED]) + (" and more" if len(trials) > _MOST_NAMED else "")
         yield (
-            f"the weights of {len(trials)} trained trials are gone or changed: trial {shown}. "
-            f"'deltaspace export {study.name} {trials[0]} DIR --retrain' trains one anew, with its seed."
+            f"the weights of {len(trials)} trained trials are missing or changed: trial {shown}. "
+            f"'deltaspace export {study.name} {trials[0]} DIR --retrain' trains one again with its seed."
         )
     if role is not None:
-        yield f"the role {role} is a superuser of the server; one that owns the database is enough, and safer."
+        yield f"the role {role} is a superuser of the server; use one that owns the database alone."
 
 
 def data_lines(task: Prepared | None) -> tuple[str, ...]:
-    """What a launch says of the data: `deltaspace check` in short."""
+    """Return the lines of a launch on its data, a short form of `deltaspace check`."""
     if task is None:
         return ()
     facts = data_facts(task)

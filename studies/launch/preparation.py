@@ -1,4 +1,4 @@
-"""What a launch must have before work begins: the task in tokens, what comes first, the plan of the keeper."""
+"""Preparation of a launch: the tokenized task, the initial design, the plan of the keeper."""
 
 from dataclasses import replace
 
@@ -22,15 +22,16 @@ from trial_runner.tasks.kind import Prepared
 
 
 def prepared(specification: Specification) -> Prepared:
-    """The task of a study, in tokens of its backbone."""
+    """Return the task of a study in tokens of its backbone."""
     return prepared_for(specification.task, specification.backbone.name)
 
 
 def space_of(specification: Specification, budget: int | None = None) -> SearchSpace:
-    """What a study searches; a backbone of no family that is known is made known first.
+    """Return the search space of a study; a backbone of an unknown family is analyzed first.
 
     Args:
-        budget: Most parameters; None for those of the study file.
+        specification: Study file.
+        budget: Largest number of parameters; None for that of the study file.
     """
     make_known(specification.backbone.name)
     shape = shape_of(config_of(specification.backbone.name))
@@ -39,24 +40,24 @@ def space_of(specification: Specification, budget: int | None = None) -> SearchS
 
 
 def initial_design_of(specification: BegunSpecification, task: Prepared | None) -> InitialDesign:
-    """What comes first in a study. Texts have no task head that could be trained alone.
+    """Return the initial design of a study, without the task head alone where texts are generated.
 
     Raises:
-        LaunchError: If it is listed all the same.
+        LaunchError: If it is listed explicitly there.
     """
     initial_design = specification.initial_design
     if task is None or task.labels or HEAD_ONLY.name not in initial_design.published:
         return initial_design
     if not isinstance(specification.search.published, str):
         raise LaunchError(
-            f"search.published must list what can be trained; {HEAD_ONLY.name} has no task head to train where texts "
-            "are written. Leave it out."
+            f"search.published must list trainable methods; {HEAD_ONLY.name} has no task head to train where texts "
+            "are generated. Leave it out."
         )
     return replace(initial_design, published=tuple(one for one in initial_design.published if one != HEAD_ONLY.name))
 
 
 def absolute_url(storage_url: str) -> str:
-    """The URL as it reads from any working directory."""
+    """Return the URL independent of the working directory."""
     file = StorageAddress.parse(storage_url).file
     return storage_url if file is None else f"sqlite:///{file}"
 
@@ -69,11 +70,15 @@ def plan_of(
     storage_url: str,
     task: Prepared | None = None,
 ) -> StudyPlan:
-    """What a keeper is told of a study that is in the storage.
+    """Return the keeper's plan of a recorded study.
 
     Args:
-        space: What may be proposed.
-        task: Tells how large the head is, how sure a score and how good a constant prediction; None knows none of it.
+        specification: Study file.
+        study: Record of the study.
+        space: Search space.
+        storage_url: URL of the storage.
+        task: Task with the size of the head, the noise of scores and the score of a constant prediction; None if
+            unknown.
 
     Raises:
         LaunchError: If the folder of artefacts cannot be written.

@@ -1,4 +1,4 @@
-"""The study file and the study of its name: begun with it, continued with it, or refused."""
+"""Study of a study file's name: created, continued, or refused."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,18 +27,18 @@ _ABSENT = object()
 
 
 def as_begun(specification: Specification, storage_url: str) -> BegunSpecification:
-    """The study file as it continues the study of its name, if there is one; nothing is created.
+    """Return the study file with which the study of its name continues, if there is one; nothing is created.
 
-    A study of which no trial has begun is none: `create_or_continue` replaces it.
+    A study without a begun trial is ignored: `create_or_continue` replaces it.
 
     Raises:
         StudyChangedError: With one line per key that differs.
-        WishError: If it is no study that searches.
+        WishError: If it is not a search study.
     """
     try:
         study, trials = _begun(specification.name, storage_url)
     except (StorageError, UnknownStudyError):
-        # nothing there yet, or nothing readable: that is said when it is opened for writing
+        # missing or unreadable storage is reported when it is opened for writing
         return BegunSpecification.of(specification)
     if _changes(specification, study):
         _refuse_change(specification, study, trials)
@@ -54,21 +54,21 @@ def _begun(name: str, storage_url: str) -> tuple[StudyRecord, list[TrialRecord]]
             study = ledger.study(name)
             return study, ledger.trials(study.id)
     except SchemaVersionError:
-        # tables of an earlier version are brought up to date
+        # tables of an earlier version are upgraded
         with Ledger.open(storage_url) as ledger:
             study = ledger.study(name)
             return study, ledger.trials(study.id)
 
 
 def _changes(specification: Specification, study: StudyRecord) -> list[str]:
-    """Return the settings of a study that searches that differ from the study file, a line each.
+    """Return the settings of a search study that differ from the study file, a line each.
 
     Raises:
-        WishError: If it is no study that searches.
+        WishError: If it is not a search study.
     """
     if study.kind is StudyKind.CONFIRMATION:
         raise WishError(
-            f"a study needs a name of its own; '{study.name}' is a confirmation. Choose another, or continue it "
+            f"the name of a study must be unique; got '{study.name}', a confirmation. Choose another, or continue it "
             "with: deltaspace confirm."
         )
     try:
@@ -79,11 +79,11 @@ def _changes(specification: Specification, study: StudyRecord) -> list[str]:
 
 
 def _refuse_change(specification: Specification, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
-    """Continue a study only with the study file it was begun with, once a trial of it has begun.
+    """Check that a study with a begun trial has the settings of the study file.
 
     Raises:
         StudyChangedError: With one line per key that differs.
-        WishError: If it is no study that searches.
+        WishError: If it is not a search study.
     """
     changes = _changes(specification, study)
     if changes and _have_begun(trials):
@@ -101,14 +101,14 @@ def _have_begun(trials: Sequence[TrialRecord]) -> bool:
 def create_or_continue(
     specification: BegunSpecification, ledger: Ledger, shape: BackboneShape
 ) -> tuple[StudyRecord, list[str]]:
-    """Return the study of a study file's name, recorded if there is none, and lines on what was done to it.
+    """Return the study of a study file's name, created if necessary, and lines on the changes made to it.
 
-    A study of other settings or data of which no trial has begun is replaced.
+    A study with other settings or data is replaced if no trial of it has begun.
 
     Raises:
-        StudyChangedError: With one line per key that differs, or naming the data or the backbone that does.
+        StudyChangedError: With one line per key that differs, or naming the changed data or backbone.
         StudyHeldError: If it would be replaced, and another launch runs it.
-        LaunchError: If it is no study that searches.
+        LaunchError: If it is not a search study.
     """
     study = next((one for one in ledger.studies() if one.name == specification.name), None)
     said: list[str] = []
@@ -131,17 +131,17 @@ def create_or_continue(
 
 
 def _all_changes(specification: BegunSpecification, study: StudyRecord) -> list[str]:
-    """Return the settings that differ, and what has changed of the data and the backbone."""
+    """Return the settings that differ, and the changes of the data and the backbone."""
     inputs = specification.inputs
     found = {} if inputs is None else input_differences(study, inputs)
     return [*_changes(specification, study), *found.values()]
 
 
 def check_table(study: StudyRecord, shape: BackboneShape) -> None:
-    """Go on only with the table of ports that a study of the ledger was begun with, where one was made.
+    """Check that the backbone's table of ports is the one with which the study was begun.
 
     Raises:
-        StudyChangedError: If another was made by now.
+        StudyChangedError: If it is another one.
     """
     with suppress(ValidationError):
         begun_with = BegunSpecification.from_json(study.specification).made_table
@@ -150,7 +150,7 @@ def check_table(study: StudyRecord, shape: BackboneShape) -> None:
 
 
 def new_study(specification: BegunSpecification, shape: BackboneShape) -> NewStudy:
-    """A study on a backbone, before it is recorded."""
+    """Return a study on a backbone before it is recorded."""
     specification = specification.model_copy(update={"made_table": MadeTable.of(shape)})
     return NewStudy(
         name=specification.name,
@@ -163,14 +163,14 @@ def new_study(specification: BegunSpecification, shape: BackboneShape) -> NewStu
     )
 
 
-def taught(specification: BegunSpecification, ledger: Ledger, space: SearchSpace) -> BegunSpecification:
-    """The study file of a study that is begun, with what it learns from earlier ones of a ledger.
+def with_warm_start(specification: BegunSpecification, ledger: Ledger, space: SearchSpace) -> BegunSpecification:
+    """Return the study file of a new study with its warm start from earlier studies of a ledger.
 
-    What it has learned already stays, whatever has become of them.
+    An existing warm start stays unchanged.
 
     Raises:
-        UnknownStudyError: If there is no study of a name that it should learn from.
-        LaunchError: If one of them cannot be learned from.
+        UnknownStudyError: If there is no study of a given name.
+        LaunchError: If one of them cannot be used.
     """
     search = specification.search
     if search.learn_from == "none" or specification.lessons is not None:
@@ -187,7 +187,7 @@ def taught(specification: BegunSpecification, ledger: Ledger, space: SearchSpace
 
 
 def difference(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """One line per key that differs, such as ``training.steps: 200 -> 300``, in the order of the keys."""
+    """Return one line per key that differs, such as ``training.steps: 200 -> 300``, in the order of the keys."""
     before, after = dict(_leaves(old)), dict(_leaves(new))
     return [
         f"{key}: {_text(before.get(key, _ABSENT))} -> {_text(after.get(key, _ABSENT))}"

@@ -1,1 +1,1 @@
-"""What can be known of a study before it is launched: its data, its noise, its speed, its size."""
+"""Estimates for a study before its launch: its data, noise, speed and memory."""

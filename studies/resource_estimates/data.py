@@ -1,4 +1,4 @@
-"""What a study learns from, as it is after reading, carving and cutting."""
+"""Data of a study after reading, splitting and cutting."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _MANY = 0.1
-"""Share of a split; fewer rows dropped or texts cut are no warning."""
+"""Share of a split from which on dropped rows or cut texts are a warning."""
 _NAMED_LABELS = 5
 _SAMPLES = 2
 _SAMPLE_TOKENS = 48
-"""Tokens of a sample that are shown, half of them from its end."""
+"""Number of tokens of a sample, half of them from its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """The data of a study.
+    """Facts about the data of a study.
 
     Attributes:
-        examples: Of each split.
-        labels: How often each label occurs in a split, the names in the order of their indices; empty without labels.
-        metric: What is maximised.
-        constant_score: Of predicting the most frequent label of train for every validation example; None without.
-        cuts: What is cut to the largest lengths.
-        dropped: Counts of the rows that are not used, by split and reason.
-        notes: What else was done to the data: carved, sampled, seen twice.
-        contradictions: A line on texts of train that have two labels; empty if there are none.
-        samples: The first examples of train as the model reads them.
+        examples: Number of examples of each split.
+        labels: Counts of each label in a split, in the order of their indices; empty without labels.
+        metric: Metric that is maximized.
+        constant_score: Validation score of always predicting the most frequent label of train; None without labels.
+        cuts: Texts that are cut to the largest lengths.
+        dropped: Counts of the unused rows by split and reason.
+        notes: Other changes of the data: carved splits, samples, duplicates.
+        contradictions: Line on texts of train with two labels; empty without any.
+        samples: First examples of train as the model reads them.
     """
 
     examples: Mapping[str, int]
@@ -50,7 +50,7 @@ class DataFacts:
 
     @property
     def summary(self) -> str:
-        """One line of all of it."""
+        """Summary in one line."""
         sizes = ", ".join(f"{count:,} {split}" for split, count in self.examples.items())
         told = [f"{sizes} examples"]
         if self.constant_score is not None and self.labels:
@@ -60,12 +60,12 @@ class DataFacts:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """One line for each split and reason for which rows are dropped or texts cut."""
+        """Line for each split and reason for which rows are dropped or texts cut."""
         return tuple(map(str, (*self.dropped, *self.cuts)))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may spoil a study, a line each: many rows dropped or cut, labels that lack or contradict each other."""
+        """Possible problems, a line each: many dropped or cut rows, missing or contradictory labels."""
         counts: tuple[Dropped | Cut, ...] = (*self.dropped, *self.cuts)
         many = (str(one) for one in counts if one.count > _MANY * one.of)
         return (*many, *self._label_warnings())
@@ -89,16 +89,16 @@ class DataFacts:
 
 
 def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = None) -> DataFacts:
-    """What can be said of a prepared task.
+    """Return the facts about a prepared task.
 
     Args:
-        task: The task.
-        tokenizer: Its own; None takes no look at the texts, which takes time where there are many.
+        task: Prepared task.
+        tokenizer: Tokenizer of the task; None to skip the texts, which takes time for many.
     """
     splits = {name: task.splits[name] for name in SPLITS if name in task.splits}
     said = set(task.losses)
     labels = {}
-    if len(task.labels) > 1:  # the one of a regression is the name of its numbers
+    if len(task.labels) > 1:  # the single label of a regression is the name of its numbers
         for name, split in splits.items():
             counts = np.bincount(split.labels, minlength=len(task.labels))
             labels[name] = dict(zip(task.labels, map(int, counts), strict=True))
@@ -119,7 +119,7 @@ def data_facts(task: Prepared, tokenizer: "PreTrainedTokenizerFast | None" = Non
 
 
 def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> str:
-    """How many texts have two labels, and the first of them with their labels; nothing if none has."""
+    """Return a line on texts with two labels, with the first of them; empty without any."""
     labels_of: dict[bytes, set[int]] = {}
     for row, label in enumerate(split.labels):
         labels_of.setdefault(_tokens(split.rows, row).tobytes(), set()).add(int(label))
@@ -133,7 +133,7 @@ def _contradictions(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTo
 
 
 def _samples(split: Any, names: tuple[str, ...], tokenizer: "PreTrainedTokenizerFast") -> tuple[str, ...]:
-    """The first examples of a split, what is read and what is learned."""
+    """Return the first examples of a split with their answers."""
     rows: TokenRows = split.rows if hasattr(split, "rows") else split.sources
     found = []
     for row in range(min(_SAMPLES, len(split))):
@@ -153,7 +153,7 @@ def _tokens(rows: TokenRows, row: int) -> Any:
 
 
 def _text(tokens: Any, tokenizer: "PreTrainedTokenizerFast") -> str:
-    """Tokens as text with the special ones, on one line, the middle of a long one left out."""
+    """Return tokens as one line of text with the special ones; the middle of a long text is left out."""
     if len(tokens) <= _SAMPLE_TOKENS:
         return " ".join(str(tokenizer.decode(tokens)).split())
     half = _SAMPLE_TOKENS // 2

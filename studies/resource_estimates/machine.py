@@ -1,4 +1,4 @@
-"""What a launch finds to compute with: cores, GPUs, Ray; and how it divides them among workers."""
+"""Machine of a launch: cores, GPUs, Ray, and their division among workers."""
 
 import os
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from studies.study_file.sections import Fleet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine and its workers.
+    """Machine and its workers.
 
     Attributes:
-        cores: That this process may use.
-        gpus: Name and memory in bytes of each.
-        workers: How many a launch starts.
+        cores: Number of cores that this process may use.
+        gpus: Name and memory in bytes of each GPU.
+        workers: Number of workers of a launch.
         threads: Compute threads of a worker.
-        fleet: Who runs the workers, in words.
+        fleet: Backend of the workers in words.
     """
 
     cores: int
@@ -32,7 +32,7 @@ class Machine:
 
 
 def this_machine(fleet: Fleet) -> Machine:
-    """What a launch from here finds; a cluster is asked for its own by the launch itself."""
+    """Return the machine of a launch from here; a cluster is queried by the launch itself."""
     cores = len(os.sched_getaffinity(0))
     found = gpus()
     is_inline = fleet.backend == "inline"
@@ -51,7 +51,7 @@ def this_machine(fleet: Fleet) -> Machine:
 
 
 def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine:
-    """The same with the workers that a cluster holds.
+    """Return the machine with the workers that a cluster holds.
 
     Raises:
         LaunchError: If there are fewer GPUs than workers.
@@ -66,7 +66,7 @@ def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine
 
 
 def gpus() -> tuple[tuple[str, int], ...]:
-    """Name and memory in bytes of each GPU."""
+    """Return name and memory in bytes of each GPU."""
     import torch
 
     properties = (torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count()))

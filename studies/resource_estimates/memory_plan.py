@@ -1,6 +1,6 @@
-"""What memory a study would take on a GPU, and how many trials a pack, before anything is loaded.
+"""Plan of a study's memory on GPUs, and of the trials per pack, without loading anything.
 
-The pack's own steps are computed with tensors without memory over the shape of the backbone.
+The pack's own steps run with meta tensors over the shape of the backbone.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from trial_runner.packs.memory import MemoryPlan
 
 _PROBES = ("mam_adapter", "lora_qv")
-"""Sized to the budget, they stand for other trials."""
+"""Forms sized to the budget that represent other trials."""
 
 _CONTEXT_BYTES = 600_000_000
-"""Of the driver's own."""
+"""Memory of the driver itself."""
 
 _LARGEST_GB = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A kind of GPU.
+    """Kind of GPU.
 
     Attributes:
-        name: As its maker writes it.
-        memory_bytes: All of it.
+        name: Name by its maker.
+        memory_bytes: Total memory.
     """
 
     name: str
@@ -52,24 +52,24 @@ GPUS = (
     Gpu(name="H100 80GB", memory_bytes=80 * 10**9),
     Gpu(name="H200 141GB", memory_bytes=141 * 10**9),
 )
-"""One of each size, from the smallest."""
+"""One GPU of each size, from the smallest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnGpu:
-    """What a study takes on one kind of GPU.
+    """Plan of a study on one kind of GPU.
 
     Attributes:
-        slots: Trials of a pack.
-        shards: GPUs that share the backbone, with a pack each.
-        fits: Whether it fits.
-        checkpointing: Whether its backward passes compute blocks again.
-        micro_batch: Examples of each trial that are computed at a time; None for all of a step.
-        batch_size: Examples of a step at which one trial would fit; None where it does not at one.
-        evaluated: Examples of each trial that are measured at a time, or whose texts are written.
-        used_bytes: The most that is in use of each: weights and trials.
-        trial_bytes: Of it, what one more trial takes.
-        advice: What to change where the study does not fit, a line each.
+        slots: Trials per pack.
+        shards: Number of GPUs that share the backbone, with a pack each.
+        fits: Whether the study fits.
+        checkpointing: Whether backward passes recompute blocks.
+        micro_batch: Examples of each trial per pass; None for all of a step.
+        batch_size: Batch size at which one trial would fit; None if it does not fit at 1.
+        evaluated: Examples of each trial per evaluation or generation pass.
+        used_bytes: Peak memory of each GPU for weights and trials.
+        trial_bytes: Memory of one more trial.
+        advice: Changes with which the study would fit, a line each.
     """
 
     gpu: Gpu
@@ -87,12 +87,12 @@ class OnGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldWeights:
-    """What a backbone takes.
+    """Memory of a backbone's weights.
 
     Attributes:
-        all_bytes: Of its weights.
-        blocks_bytes: Of each of its blocks; they are what GPUs share out among each other.
-        shards: So many GPUs.
+        all_bytes: Memory of all weights.
+        blocks_bytes: Memory of each block; blocks are sharded among GPUs.
+        shards: Number of GPUs.
     """
 
     all_bytes: int
@@ -101,7 +101,7 @@ class HeldWeights:
 
     @property
     def held_bytes(self) -> int:
-        """On each GPU: its part of every block, all that is in none, and twice the block that is put together."""
+        """Memory on each GPU: its shard of every block, all weights outside blocks, and two gathered blocks."""
         if self.shards == 1:
             return self.all_bytes
         blocks = sum(self.blocks_bytes)
@@ -109,18 +109,18 @@ class HeldWeights:
 
     @property
     def gathered_bytes(self) -> int:
-        """That come to each GPU in a step, forth and back."""
+        """Bytes gathered on each GPU in a step, forward and backward."""
         return 2 * sum(self.blocks_bytes) * (self.shards - 1) // self.shards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcePlan:
-    """What a study would take.
+    """Plan of a study.
 
     Attributes:
-        weights: Of the backbone.
-        tokens: Of every text.
-        devices: On each kind of GPU.
+        weights: Weights of the backbone.
+        tokens: Tokens of every text.
+        devices: Plan for each kind of GPU.
     """
 
     specification: Specification
@@ -130,10 +130,12 @@ class ResourcePlan:
 
 
 def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | None = None) -> ResourcePlan:
-    """What a study would take on some kinds of GPUs.
+    """Return the plan of a study on some kinds of GPUs.
 
     Args:
-        pack: Trials of a pack; None for as many as fit.
+        specification: Study file.
+        gpus: Kinds of GPUs.
+        pack: Trials per pack; None for as many as fit.
 
     Raises:
         BackboneError: If the backbone has no config.
@@ -161,7 +163,7 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | Non
 def _advice(
     study: Specification, found: OnGpu, weights: HeldWeights, *, tokens: int, larger: list[Gpu]
 ) -> Iterator[str]:
-    """What to change where a study does not fit; ``larger`` are the GPUs that it fits."""
+    """Return changes with which a study would fit; ``larger`` are the GPUs on which it does."""
     is_dense = study.backbone.quantization == "none"
     if study.training.checkpointing is False:
         yield "training.checkpointing: auto keeps the inputs of blocks alone"
@@ -181,11 +183,11 @@ def _advice(
 
 
 _Way = tuple[bool, int | None]
-"""Whether blocks are computed again, and how many examples of a trial at a time; None for all of a step."""
+"""Whether blocks are recomputed, and the examples of a trial per pass; None for all of a step."""
 
 
 def _ways(training: Training, examples: int) -> Iterator[_Way]:
-    """What a runner tries to save memory, one way after another, with so many examples of a step."""
+    """Yield the ways of saving memory in the order in which a runner tries them."""
     asked = training.micro_batch
     size = None if asked == "auto" or asked >= examples else asked
     again = (False, True) if training.checkpointing == "auto" else (training.checkpointing,)
@@ -196,7 +198,7 @@ def _ways(training: Training, examples: int) -> Iterator[_Way]:
 
 
 def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, MemoryPlan]":
-    """Plans of one trial and of two."""
+    """Return the measured plans of one trial and of two."""
     from trial_runner.meta_backbone import ImaginedPack
 
     shape = shape_of(config_of(specification.backbone.name))
@@ -241,7 +243,7 @@ def _on(
     alone = False
     for way in _ways(specification.training, examples):
         if alone and way[1] is not None and specification.training.micro_batch == "auto":
-            break  # a step is not split for the sake of others in its pack
+            break  # steps are not split for other trials of the pack
         checkpointing, size = way
         one, two = measured(way)
         alone = one.of_training.slot_bytes <= free
@@ -269,14 +271,14 @@ def _on(
 
 
 def _batch_that_fits(one: "MemoryPlan", free: int, batch_size: int) -> int | None:
-    """Examples of a step at which what a step takes, which falls with them, fits."""
+    """Return the batch size at which a step fits."""
     room = (free - one.held_bytes) / max(1, one.of_training.slot_bytes - one.held_bytes)
     found = min(batch_size, int(batch_size * room))
     return found if found >= 1 else None
 
 
 def gpus_of(text: str) -> tuple[Gpu, ...]:
-    """The GPU that is meant by its name, or by a size such as ``80GB``: the smallest that has it, cut to it.
+    """Return the GPU of a name, or of a size such as ``80GB``: the smallest that has it, limited to it.
 
     Raises:
         SpecificationError: If it is neither.

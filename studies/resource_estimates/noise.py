@@ -1,9 +1,9 @@
-"""What validation examples can show: how far two scores must be apart to be more than luck, in closed form.
+"""Resolution of validation examples: the smallest difference of two scores that exceeds noise, in closed form.
 
-A score that is a share of ``n`` examples, right on a share ``p`` of them, has a standard error of
-``sqrt(p (1 - p) / n)``. Trials of a study are measured on the same examples and err together on some: a share ``c`` of
-the variance is the same for both and no part of their difference, whose standard error is
-``sqrt(2 p (1 - p) (1 - c) / n)``. The verdict of a study measures differences alike.
+The accuracy over ``n`` examples with success probability ``p`` has a standard error of ``sqrt(p (1 - p) / n)``. Trials
+of a study are measured on the same examples and make some errors together: a share ``c`` of the variance is common and
+cancels in their difference, whose standard error is ``sqrt(2 p (1 - p) (1 - c) / n)``. The verdict of a study measures
+differences alike.
 """
 
 import math
@@ -14,35 +14,35 @@ from studies.surrogate.recorded_observations import shared_variance_fraction
 from trial_runner.tasks import METRICS
 
 WANTED = 0.02
-"""The difference that a study should show: two points."""
+"""Difference that a study should resolve: two points."""
 _USUAL_SCORE = 0.9
 
 
 def smallest_difference(examples: int, score: float) -> float:
-    """Return the smallest difference of two scores on the same examples that is not luck, with 95% confidence.
+    """Return the smallest significant difference of two scores on the same examples, with 95% confidence.
 
     Args:
-        examples: At least 1.
-        score: About what both are, in [0, 1].
+        examples: Number of examples, at least 1.
+        score: Approximate score of both, in [0, 1].
     """
     return Z_95 * math.sqrt(2 * score * (1 - score) * (1 - shared_variance_fraction(1.0)) / examples)
 
 
 def examples_for(difference: float, score: float) -> int:
-    """Return the fewest examples that show a difference; the inverse of `smallest_difference`."""
+    """Return the fewest examples that resolve a difference; the inverse of `smallest_difference`."""
     return max(1, math.ceil(2 * score * (1 - score) * (1 - shared_variance_fraction(1.0)) * (Z_95 / difference) ** 2))
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric is a share of the examples, or much like one."""
+    """Return whether a metric is a share of the examples, or similar to one."""
     return METRICS[metric].bounds == (0.0, 1.0)
 
 
 def noise_warning(data: DataFacts) -> str | None:
-    """A line where the validation examples cannot show a difference of two points; None where they can.
+    """Return a line if the validation examples cannot resolve two points; None if they can.
 
-    A good trial has about 0.9, or half way from a constant prediction to all right if that is more. Of a metric that is
-    no share of the examples nothing is known.
+    A good trial is assumed at 0.9, or half way from a constant prediction to 1 if that is higher. Metrics that are no
+    share of the examples have no warning.
     """
     if not is_share(data.metric):
         return None

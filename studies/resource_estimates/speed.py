@@ -1,4 +1,4 @@
-"""How fast trials of a study are and what memory they take, by training some for a few steps."""
+"""Speed and memory of a study's trials, measured over a few steps."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trial_runner.packs.pack import TrialPack
 
 clock: Callable[[], float] = time.perf_counter
-"""What seconds are; benchmarks count those of the process where others compute beside them."""
+"""Clock of the seconds; benchmarks use the processor time of the process."""
 
 _TIMED_SECONDS = 4.0
 _FEWEST_STEPS, _MOST_STEPS = 3, 24
@@ -29,18 +29,18 @@ _FEWEST_TEXTS, _FEWEST_TOKENS = 2, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What trials take, on this machine.
+    """Speed and memory of trials on this machine.
 
     Attributes:
-        slots: Trials of a pack.
-        step_seconds: Of a step of one trial, in such a pack.
-        example_seconds: Of measuring one validation example at a rung, of one trial.
-        final_example_seconds: The same after the last step, when texts are written.
-        slot_bytes: Memory of a trial beside the backbone.
+        slots: Trials per pack.
+        step_seconds: Seconds per step of one trial in such a pack.
+        example_seconds: Seconds per validation example of one trial at a rung.
+        final_example_seconds: The same after the last step, with generated texts.
+        slot_bytes: Memory of a trial without the backbone.
         backbone_bytes: Memory of the frozen weights.
-        precision: Of the products.
-        steps: How many were timed.
-        is_alone: Whether unlike trials are computed one by one because a step is too large for a CPU to win by more.
+        precision: Precision of the matrix products.
+        steps: Number of timed steps.
+        is_alone: Whether unlike trials are computed one by one, since a CPU gains nothing by larger steps.
     """
 
     slots: int
@@ -55,16 +55,16 @@ class Speed:
 
 
 def measured_speed(specification: Specification, task: Prepared, space: SearchSpace, machine: Machine) -> Speed:
-    """Train a pack of random trials of a study for a few seconds; of a large model, one example of one trial a step.
+    """Train a pack of random trials of a study for a few seconds; for a large model, one example of one trial per step.
 
     Args:
-        specification: The study.
-        task: Its task, prepared.
-        space: What it may propose.
-        machine: How many threads a worker has, and how many workers there are.
+        specification: Study file.
+        task: Prepared task of the study.
+        space: Search space of the study.
+        machine: Machine with the threads of a worker and the number of workers.
 
     Raises:
-        RunnerError: If the backbone cannot be had, or no trial of them can be trained.
+        RunnerError: If the backbone cannot be loaded, or no trial can be trained.
     """
     import torch
 
@@ -87,7 +87,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
             candidates = _candidates(space, timed)
             step, steps = (0.0, 1) if is_large else _step_seconds(pack, candidates, plan)
             first, early, final = _measuring_seconds(runner.open_pack(timed), candidates, timed_plan)
-            step = step or first  # of a large model it takes seconds, and no more than others
+            step = step or first  # the first step of a large model takes seconds, as others do
         finally:
             runner.close()
     finally:
@@ -95,7 +95,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     examples = timed * len(few.splits["validation"])
     measuring, writing = max(0.0, early - step), max(0.0, final - early)
     if isinstance(task, PreparedTextTask) and isinstance(few, PreparedTextTask):
-        # reading a source takes about as long as its loss; then every token takes as long as the other
+        # encoding a source takes about as long as its loss; then every token takes equally long
         reading = min(writing, measuring)
         writing = reading + (writing - reading) * task.max_new_tokens / few.max_new_tokens
     return Speed(
@@ -112,7 +112,7 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
 
 
 def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
-    """The task with fewer validation examples, of large models with shorter texts, so that measuring takes no time."""
+    """Return the task with fewer validation examples, and shorter texts for large models, for a fast evaluation."""
     is_written = isinstance(task, PreparedTextTask)
     count = _FEWEST_TEXTS if is_large else _WRITTEN_TEXTS if is_written else _MEASURED_EXAMPLES
     splits = {**task.splits, "validation": task.splits["validation"].first(count)}
@@ -123,7 +123,7 @@ def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
 
 
 def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
-    """Random proposals, published methods where there is nothing else."""
+    """Return random candidates, or published methods if there are no others."""
     if space.trees:
         return [space.suggest(RandomTrial(seed)) for seed in range(count)]
     methods = space.published_that_fit(space.options.published_points)
@@ -131,7 +131,7 @@ def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
 
 
 def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -> tuple[float, int]:
-    """Seconds of a usual step of the whole pack after the first ones, and how many steps were timed."""
+    """Return the seconds of a typical step of the whole pack after the first ones, and the number of timed steps."""
     _admit(pack, candidates, replace(plan, steps=_MOST_STEPS + 3, evaluate_at_steps=(_MOST_STEPS + 3,)))
     _seconds(lambda: pack.advance(1))
     once = _seconds(lambda: pack.advance(1))
@@ -145,7 +145,7 @@ def _step_seconds(pack: "TrialPack", candidates: list[Candidate], plan: Training
 def _measuring_seconds(
     pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan
 ) -> tuple[float, float, float]:
-    """Seconds of a first step, of one with a measurement as at a rung, and of the last one with its measurement."""
+    """Return the seconds of a first step, of a step with an evaluation and of the last one."""
     _admit(pack, candidates, replace(plan, steps=3, evaluate_at_steps=(2, 3)))
     first, early, final = (_seconds(lambda: pack.advance(1)) for _ in range(3))
     return first, early, final
@@ -159,7 +159,7 @@ def _admit(pack: "TrialPack", candidates: list[Candidate], plan: TrainingPlan) -
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """What it takes; a GPU is waited for."""
+    """Return the duration of some work, including the GPU's."""
     import torch
 
     began_at = clock()

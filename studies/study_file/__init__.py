@@ -1,4 +1,4 @@
-"""The study file: read, validated, compared."""
+"""Study files: reading, validation, comparison."""
 
 from studies.study_file.parser import parse_override, read_specification, specification_from_mapping, specification_of
 from studies.study_file.study import Specification

@@ -1,4 +1,4 @@
-"""Types of the study file's values: what pydantic alone would let through is refused here."""
+"""Types of values of the study file, stricter than those of pydantic."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -12,26 +12,26 @@ from studies.errors import SpecificationError
 from trial_runner.backbones import BackboneSource
 
 BackendName = Literal["ray", "inline"]
-"""Who can run a study; `studies.backends` has each."""
+"""Names of backends; see `studies.backends`."""
 
 LARGEST = 1_000_000
-"""Of what is counted: trials, workers, replicates; more is a slip of the finger."""
+"""Largest count of trials, workers or replicates: more is a typing error."""
 
 OWN_SAMPLERS = ("tpe", "random", "nsga2", "gp", "qmc", "factored")
-"""The project's own samplers, so that reading a study file loads none of them."""
+"""Names of the project's own samplers, here so that reading a study file imports none of them."""
 _PARTS = re.compile(r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)m)?(?:(?P<s>\d+(?:\.\d+)?)s?)?")
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 
 class Section(BaseModel):
-    """A mapping of the study file: unknown keys are refused, values never change."""
+    """Section of the study file: immutable, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 def _budget(value: object) -> str | int | float:
-    """Return the budget as written, once it is known that it can be read."""
+    """Return the budget as written, after checking that it can be read."""
     try:
         read_budget(value)  # type: ignore[arg-type]
     except SearchSpaceError as error:
@@ -40,7 +40,7 @@ def _budget(value: object) -> str | int | float:
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of a length of time: ``"90s"``, ``"5m"``, ``"1h30m"``, ``"300"`` or a number of seconds.
+    """Return the seconds of a duration: ``"90s"``, ``"5m"``, ``"1h30m"``, ``"300"`` or a number of seconds.
 
     Raises:
         ValueError: If it cannot be read, or is not above 0.
@@ -61,7 +61,7 @@ def parse_duration(value: object) -> float:
 
 
 def seconds_of(name: str, value: object) -> float:
-    """Seconds of a length of time that somebody has called so.
+    """Return the seconds of a duration, with its name in the error.
 
     Raises:
         SpecificationError: If it cannot be read, or is not above 0.
@@ -73,7 +73,7 @@ def seconds_of(name: str, value: object) -> float:
 
 
 def count(*words: str | None, least: int = 1) -> BeforeValidator:
-    """Takes one of some words, or a whole number from the least, also as text."""
+    """Return a type of whole numbers from a least one on, also as text, and of some words."""
     named = ", ".join(word for word in words if word)
     must = f"must be {f'{named} or ' if named else ''}a whole number from {least} to {LARGEST:,}"
 
@@ -92,7 +92,7 @@ def count(*words: str | None, least: int = 1) -> BeforeValidator:
 
 
 def auto_or_one_gpu(value: object) -> object:
-    """``"auto"``, 0 or 1."""
+    """Check that a value is ``"auto"``, 0 or 1."""
     if value == "auto":
         return value
     if isinstance(value, int | str) and not isinstance(value, bool) and value in (0, 1, "0", "1"):
@@ -101,11 +101,11 @@ def auto_or_one_gpu(value: object) -> object:
 
 
 LEARN_FROM = ("auto", "none")
-"""Words that stand for earlier studies; others are their names."""
+"""Words that stand for earlier studies; anything else is a name."""
 
 
 def _learn_from(value: object) -> str | tuple[str, ...]:
-    """``auto``, ``none``, or the names of earlier studies; one name may stand alone."""
+    """Return ``auto``, ``none``, or the names of earlier studies; a single name needs no list."""
     if isinstance(value, str) and value in LEARN_FROM:
         return value
     names = (value,) if isinstance(value, str) else value
@@ -115,7 +115,7 @@ def _learn_from(value: object) -> str | tuple[str, ...]:
 
 
 def score_first(objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """The score, alone or with one other."""
+    """Check that objectives are the score, alone or with one size."""
     if objectives[:1] != ("score",) or len(objectives) > 2 or len(set(objectives)) < len(objectives):
         raise ValueError("must be [score], [score, parameters] or [score, extra_flops]")
     return objectives
@@ -130,7 +130,7 @@ def _sampler(value: object) -> object:
 
 
 def _source(value: object) -> object:
-    """A backbone whose name is all that is said of it."""
+    """Return the backbone of a bare name."""
     return {"name": value} if isinstance(value, str) else value
 
 

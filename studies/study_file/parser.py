@@ -1,4 +1,4 @@
-"""Reads a study file. Whatever is wrong with it is said at once, one line a problem."""
+"""Reader of study files. All problems are reported at once, one line each."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -24,17 +24,17 @@ _EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def example_names() -> tuple[str, ...]:
-    """Names of the shipped examples."""
+    """Return the names of the shipped examples."""
     return tuple(sorted(path.stem for path in _EXAMPLES.glob("*.yaml")))
 
 
 def study_file(name: str) -> Path:
-    """The study file that a user means: a path, or the name of a shipped example when there is no such file.
+    """Return the path of a study file, or of the shipped example of that name if there is no such file.
 
-    A folder is none: the data of an example may stand beside it under its name.
+    A folder does not count: the data of an example may stand beside it under its name.
 
     Raises:
-        SpecificationError: If it is one word, and neither a file nor an example.
+        SpecificationError: If it is a single word that is neither a file nor an example.
     """
     path = Path(name)
     stem = path.name.removesuffix(".yaml")
@@ -55,8 +55,8 @@ def read_specification(path: Path | str, overrides: Mapping[str, object] | None 
     """Read and validate a study file.
 
     Args:
-        path: The file. Folders in it are relative to where it stands.
-        overrides: Key path, such as ``training.steps``, to a value that takes the file's place; their folders are
+        path: Study file. Folders in it are relative to its own folder.
+        overrides: Values by key path, such as ``training.steps``, that replace those of the file. Folders in them are
             relative to the working directory.
 
     Raises:
@@ -71,12 +71,12 @@ def read_specification(path: Path | str, overrides: Mapping[str, object] | None 
 def specification_of(
     study: Specification | Mapping[str, object] | Path | str, overrides: Mapping[str, object] | None = None
 ) -> Specification:
-    """The study that a user means.
+    """Return the specification of a study.
 
     Args:
-        study: A study file, the name of a shipped example, what a study file would hold as a mapping, or the
-            specification itself. Folders in a mapping are relative to the working directory.
-        overrides: As of `read_specification`.
+        study: Study file, name of a shipped example, mapping with the keys of a study file, or specification. Folders
+            in a mapping are relative to the working directory.
+        overrides: Values by key path, as in `read_specification`.
 
     Raises:
         SpecificationError: If it cannot be read or is not valid; the text has one line per problem.
@@ -93,7 +93,7 @@ def specification_of(
 
 
 def _overridden(mapping: dict[str, object], overrides: Mapping[str, object] | None) -> dict[str, object]:
-    """The mapping with other values at some key paths."""
+    """Return the mapping with the values at some key paths replaced."""
     for key, value in (overrides or {}).items():
         _put(mapping, key, value)
         _resolve_paths(mapping, Path.cwd(), [key] if key in _ALL_PATH_KEYS else [])
@@ -101,7 +101,7 @@ def _overridden(mapping: dict[str, object], overrides: Mapping[str, object] | No
 
 
 def specification_from_mapping(mapping: Mapping[str, object], *, origin: str = "the study") -> Specification:
-    """Validate a study that is already a mapping; sections left empty have their defaults.
+    """Validate a mapping with the keys of a study file; empty sections have their defaults.
 
     Raises:
         SpecificationError: If it is not valid; the text has one line per problem.
@@ -119,10 +119,10 @@ def specification_from_mapping(mapping: Mapping[str, object], *, origin: str = "
 
 
 def parse_override(text: str) -> tuple[str, object]:
-    """Key path and value of ``KEY.PATH=VALUE``; the value is read as YAML.
+    """Return key path and value of ``KEY.PATH=VALUE``; the value is read as YAML.
 
     Raises:
-        SpecificationError: If it has no such form.
+        SpecificationError: If it has another form.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
@@ -158,7 +158,7 @@ def _read_mapping(path: Path) -> dict[str, object]:
 
 
 def _reason(error: Exception) -> str:
-    """What the YAML reader stumbled over, on one line."""
+    """Return the problem of the YAML reader on one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: {' '.join((error.problem or 'not readable').split())}"
@@ -166,7 +166,7 @@ def _reason(error: Exception) -> str:
 
 
 def _put(mapping: dict[str, object], key: str, value: object) -> None:
-    """Set a key path, making sections on the way; what is in the way of a section is left to the validation."""
+    """Set a key path and create its sections; a value in place of a section is left to the validation."""
     *sections, last = key.split(".")
     if sections == ["backbone"] and isinstance(mapping.get("backbone"), str):
         mapping["backbone"] = {"name": mapping["backbone"]}
@@ -180,7 +180,7 @@ def _put(mapping: dict[str, object], key: str, value: object) -> None:
 
 
 def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) -> None:
-    """Make the folders named by key paths absolute; a backbone only when it is a folder or written as one."""
+    """Make the folders at some key paths absolute; a backbone only if it is a folder or written as a path."""
     for key in keys:
         *sections, last = key.split(".")
         target: object = mapping
@@ -198,7 +198,7 @@ def _resolve_paths(mapping: dict[str, object], base: Path, keys: Iterable[str]) 
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether there is a folder, whatever was written as its path."""
+    """Return whether there is a folder; never raises, whatever the path is."""
     try:
         return path.is_dir()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Turns what pydantic found into lines for people: key path, what must hold, what was got."""
+"""Messages for the errors of pydantic: key path, requirement, given value."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _MOST_NAMED = 6
 
 
 def problem_lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """Every problem of a file, one line each, in the order of the model's keys."""
+    """Return one line for each problem of a study file, in the order of the keys of the model."""
     return [_line(details, model) for details in error.errors(include_url=False)]
 
 
@@ -71,7 +71,7 @@ def _path(loc: Sequence[int | str]) -> str:
 
 
 def _advice(path: str, model: type[BaseModel]) -> str:
-    """The nearest known key: beside the unknown one first, then anywhere in the file."""
+    """Return the known key that is nearest to an unknown one: in its section first, then in the whole file."""
     prefix, _, name = path.rpartition(".")
     known = dict(_known_keys(model))
     beside = [key for key in known if key.rpartition(".")[0] == prefix]
@@ -96,7 +96,7 @@ def _known_keys(model: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _keys_of(section: type) -> Mapping[str, FieldInfo]:
-    """The keys of a section, which is a model or a dataclass of pydantic's; none of anything else."""
+    """Return the keys of a section, which is a model or a dataclass of pydantic; none of anything else."""
     found: Mapping[str, FieldInfo] = getattr(section, "model_fields", None) or getattr(
         section, "__pydantic_fields__", {}
     )

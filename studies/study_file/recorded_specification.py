@@ -1,4 +1,4 @@
-"""The study file that a study of the ledger was begun with, and what the launch found out then."""
+"""Recorded study file of a study, with the values that its launch added."""
 
 from importlib.metadata import version
 
@@ -24,11 +24,11 @@ _TRANSFORMERS = "transformers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeTable:
-    """Which table it is.
+    """Identity of a table of ports that was made of a backbone without a family.
 
     Attributes:
-        sha256: Of its ports and sizes.
-        transformers: The release that gave the model it was made of.
+        sha256: Hash of its ports and sizes.
+        transformers: Release of transformers that gave the model.
     """
 
     sha256: str
@@ -36,7 +36,7 @@ class MadeTable:
 
     @classmethod
     def of(cls, shape: BackboneShape) -> "MadeTable | None":
-        """That of a backbone; None where its family has a table of its own."""
+        """Return the table of a backbone; None if its family has a table of its own."""
         return (
             None
             if declared_family_of(shape) is None
@@ -44,10 +44,10 @@ class MadeTable:
         )
 
     def check(self, shape: BackboneShape, study: str) -> None:
-        """See that a backbone has it still.
+        """Refuse a backbone whose table has changed.
 
         Raises:
-            StudyChangedError: If its edits would be at other places now.
+            StudyChangedError: If it has, since its edits would be at other places now.
         """
         if _sha256(shape) != self.sha256:
             raise StudyChangedError(
@@ -62,14 +62,14 @@ def _sha256(shape: BackboneShape) -> str:
 
 
 class BegunSpecification(Specification):
-    """A study file as its study was begun with it, and what the launch found out then.
+    """Study file of a study as it was begun, with the values that its launch added.
 
     Attributes:
-        lessons: What was learned from earlier studies; continuing changes nothing in it, whatever has become of them.
-        made_table: Which table of ports was made of a backbone of no family; with another the study is neither
+        lessons: Knowledge from earlier studies, fixed when the study is begun.
+        made_table: Table of ports that was made of a backbone without a family. With another one the study is neither
             continued, nor confirmed, nor exported.
-        inputs: Digest of the data and the backbone that its trials read; with others the study is neither continued,
-            nor confirmed, nor exported. None where no launch has recorded it.
+        inputs: Digest of the data and the backbone. With others the study is neither continued, nor confirmed, nor
+            exported. None if no launch has recorded it.
         dropped: Counts of the rows that are not used, by split and reason.
         cuts: Counts of the texts that are cut to the largest lengths.
     """
@@ -82,7 +82,7 @@ class BegunSpecification(Specification):
 
     @classmethod
     def of(cls, specification: Specification, begun: "BegunSpecification | None" = None) -> "BegunSpecification":
-        """Return a study file with what was found out when its study was begun."""
+        """Return a study file with the values that its launch added."""
         own = {name: getattr(specification, name) for name in Specification.model_fields}
         found = {} if begun is None else {name: getattr(begun, name) for name in FOUND_OUT}
         return cls.model_construct(**own, **(found | {"inputs": None}))  # each launch reads its own
@@ -98,7 +98,7 @@ class BegunSpecification(Specification):
 
 
 def recorded_specification(study: StudyRecord) -> BegunSpecification:
-    """The study file of a study that searches.
+    """Return the recorded study file of a search study.
 
     Raises:
         StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
@@ -109,7 +109,7 @@ def recorded_specification(study: StudyRecord) -> BegunSpecification:
 
 
 def specification_of(study: StudyRecord) -> BegunSpecification:
-    """The study file of a study of either kind.
+    """Return the recorded study file of a study of either kind.
 
     Raises:
         StudiesError: If it was recorded by a release with other keys.
@@ -124,11 +124,11 @@ def specification_of(study: StudyRecord) -> BegunSpecification:
 
 
 def recorded_space(study: StudyRecord) -> SearchSpace:
-    """What a study of the ledger may propose.
+    """Return the search space of a recorded study.
 
     Raises:
         StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
-        RunnerError: If its backbone cannot be had.
+        RunnerError: If its backbone cannot be loaded.
     """
     options = recorded_specification(study).space_options
     return SearchSpace(shape=shape_of(config_of(study.backbone)), budget=study.budget_parameters, options=options)

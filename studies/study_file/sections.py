@@ -1,4 +1,4 @@
-"""The sections of a study file. Every key, its default and its range stand here and nowhere else."""
+"""Sections of a study file: the single place of every key, its default and its range."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -44,21 +44,20 @@ _USUAL = SpaceOptions()
 
 
 class Pruning(Section):
-    """When trials are compared. Each next rung has twice the steps.
+    """Steps and rules of comparing trials. Each next rung has twice the steps.
 
     The three published methods that are best at the first rung, and the task head alone, run to the end. A trial that
     predicts a constant, or whose loss has risen, stops at a rung where most others learn.
 
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
-            never before twice the warm-up, nor before a trial has learned from 256 examples.
-        rule: ``chance`` stops a trial that is unlikely, by the model that estimates, to be better than the best
-            published method, or where there is none than the best other trial; ``significance`` one that others,
-            protected ones not counted, are better than by more than the noise of the validation examples; ``none``
-            none.
-        examples: How many validation examples are measured at a rung, the same for all trials; the last measurement is
-            of all. ``auto`` is half as many as a trial learns from before the first rung, and at least 256, which takes
-            a twelfth of the time of learning, and a sixth in the shortest trials; or ``all``.
+            at least twice the warm-up, and the steps that train on 256 examples.
+        rule: ``chance`` stops a trial with a low probability, by the model behind the estimates, of being better than
+            the best published method, or without one than the best other trial. ``significance`` stops a trial that
+            unprotected trials exceed by more than the noise of the validation examples. ``none`` stops no trial.
+        examples: Number of validation examples at a rung, the same for all trials; the last measurement uses all.
+            ``auto`` is half as many as a trial trains on before the first rung, and at least 256, which takes a twelfth
+            of the time of training, and a sixth in the shortest trials; or ``all``.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, count("auto", None)] = "auto"
@@ -67,17 +66,17 @@ class Pruning(Section):
 
 
 class FormValues(Section):
-    """What else forms and gates have, each a list; a dimension with one value adds nothing to the search.
+    """Other values of forms and gates, each a list; a dimension with one value adds nothing to the search.
 
     Attributes:
-        activations: Of bottlenecks.
+        activations: Activations of bottlenecks.
         scales: Fixed scales, of the gate ``scale``.
-        scale_per: For what a learned scale has a number of its own, of the gate ``scale_learned``.
+        scale_per: Granularity of a learned scale, of the gate ``scale_learned``.
         key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
-        norms: Own LayerNorms of bottlenecks.
-        biases: Of bottlenecks and low-rank maps; usually a bottleneck has them, but not at the heads and at k, and a
-            low-rank map has none.
-        inits: How bottlenecks start.
+        norms: LayerNorms inside bottlenecks.
+        biases: Biases of bottlenecks and low-rank maps. Usually a bottleneck has them, but not at the heads and at k,
+            and a low-rank map has none.
+        inits: Initializations of bottlenecks.
         reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
         products: Kronecker products of the form phm, where they divide the widths.
         factors: Rank of their factors; None for full matrices.
@@ -98,27 +97,27 @@ class FormValues(Section):
 
 
 class Space(Section):
-    """What may be proposed. Dimensions with one value add nothing to the search.
+    """Space of proposals. Dimensions with one value add nothing to the search.
 
     Attributes:
         attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
         ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
         gates: Composition functions, wherever they are legal.
-        values: What else forms and gates have: activations, fixed scales, norms, inits, …, each a list.
+        values: Other values of forms and gates: activations, fixed scales, norms, inits, …, each a list.
         layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
             groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
         sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
-        edits_per_side: How many edits a side may have: one, or ``[1, 2]`` also two of different write or form, with a
-            split of the side's budget between them. What a form writes together, such as LoRA at q and v, is one.
-        size: Lowest and highest share of the budget that a proposal is made for, searched on a logarithmic scale; null
-            is all of it, and 0.125 to 1 where a study wants small configurations, too (see ``search.objectives``).
-            Published methods have the whole.
-        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null is any number. What can be
-            merged into the weights adds none.
-        mergeable: Whether only what can be merged into the weights is tried, published methods included.
+        edits_per_side: Number of edits of a side: one, or ``[1, 2]`` also two of different write or form, with a
+            split of the side's budget between them. All that a form writes together, such as LoRA at q and v, is one.
+        size: Lowest and highest share of the budget for proposals, searched on a logarithmic scale. Null
+            is all of it, and 0.125 to 1 if a study also minimizes sizes (see ``search.objectives``).
+            Published methods use all of it.
+        max_extra_flops: Largest number of FLOPs per token that a configuration adds at inference; null is no limit.
+            Edits that can be merged into the weights add none.
+        mergeable: Whether to try only configurations that can be merged into the weights, published methods included.
         learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
-            number of summed forms; forms left out keep their default, which is the higher the fewer
-            ``training.steps`` are. ``head`` makes that of the task head searched, too; left out it is
+            number of summed forms. Forms left out keep their default, which is the higher the fewer
+            ``training.steps`` are. ``head`` searches the rate of the task head, too; left out it is
             ``training.head_learning_rate``, at which published methods are tried first.
     """
 
@@ -135,10 +134,10 @@ class Space(Section):
     learning_rates: dict[Annotated[str, among((*FORMS, "head"))], PositiveRange] = Field(default_factory=dict)
 
     def options(self, **others: Any) -> SpaceOptions:
-        """The same for the search space.
+        """Return the options of the search space.
 
         Args:
-            others: What the section ``search`` says of it.
+            others: Options that the section ``search`` sets.
         """
         own = {
             name: getattr(self, name) for name in type(self).model_fields if name not in ("values", "learning_rates")
@@ -150,22 +149,22 @@ class Space(Section):
 
 
 class Search(Section):
-    """Who proposes, and how.
+    """Sampler, objectives and initial design.
 
     Attributes:
-        objectives: ``[score]``, or ``parameters`` or ``extra_flops`` beside it, which are to be small: then sizes are
-            searched, rungs compare a trial with those that are no larger, and what is found is a front.
+        objectives: ``[score]``, or with ``parameters`` or ``extra_flops`` to minimize: then sizes are
+            searched, rungs compare a trial with those that are no larger, and the result is a front.
         published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
             ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
-            hyper-parameters, and one that fixes a size is taken exactly as it is.
-        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one that an installed package adds, or
-            any of Optuna's as ``module:Class``, such as ``optuna.samplers:TPESampler``. What such a class is made with
-            stands beside it: ``{class: optuna.samplers:TPESampler, group: true}``; its seed is given.
-        learn_from: Earlier studies of the storage that the sampler ``factored`` learns from when the study is begun:
+            hyper-parameters, and one that fixes a size keeps it.
+        sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one of an installed package, or
+            one of Optuna as ``module:Class``, such as ``optuna.samplers:TPESampler``. Arguments of such a class
+            stand beside it: ``{class: optuna.samplers:TPESampler, group: true}``; its seed is given.
+        learn_from: Earlier studies of the storage from which the sampler ``factored`` learns when the study is begun:
             ``none``, a list of names, or ``auto`` for those on a backbone of the same family with a metric of the same
-            kind. Their best configurations come first, in the places of the weakest published methods unless those are
-            listed one by one, and rates are drawn where theirs were best.
-        replicates: How many of the trials, the last ones, train the best of the others again with other seeds. ``auto``
+            kind. Their best configurations come first, in place of the weakest published methods unless those are
+            listed one by one, and rates are drawn near their best ones.
+        replicates: Number of the last trials that train the best of the others again with other seeds. ``auto``
             is 12 from 96 trials on, 40 from 320 on, and none below.
     """
 
@@ -190,12 +189,12 @@ class Search(Section):
 
 
 class Worker(Section):
-    """What each worker has.
+    """Resources of each worker.
 
     Attributes:
-        gpus: Of each worker, or of each of its shards, 0 or 1; ``auto`` is one where the machines have any.
-        cpus: Cores; ``auto`` is as many as every worker can have.
-        accelerator: The kind of GPU that workers are placed on, as Ray names it; null for any.
+        gpus: GPUs of each worker, or of each of its shards, 0 or 1; ``auto`` is one if the machines have any.
+        cpus: Cores of each worker; ``auto`` is an equal share.
+        accelerator: Kind of GPU for the workers, as Ray names it; null for any.
         shards: GPUs of a worker that share one backbone.
     """
 
@@ -206,17 +205,17 @@ class Worker(Section):
 
 
 class Fleet(Section):
-    """Who does the work. May differ from launch to launch.
+    """Resources of a launch. It may differ from launch to launch.
 
     Attributes:
         backend: ``ray``, or ``inline`` for one process.
-        workers: ``auto`` is one per GPU, else one per core.
-        pack: Trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
+        workers: Number of workers; ``auto`` is one per GPU, else one per core.
+        pack: Number of trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
-        worker: What each has: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one where there
-            are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` what every
-            worker can have; ``accelerator``, the kind of GPU as Ray names it (``ray status -v``), null for any;
-            ``shards``, GPUs that share one backbone too large for each alone, each with its own number as ``pack``.
+        worker: Resources of each worker: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one if
+            there are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` an equal
+            share; ``accelerator``, the kind of GPU as Ray names it (``ray status -v``), null for any; ``shards``, GPUs
+            that share one backbone too large for each alone, each with its own number as ``pack``.
         artefacts: Folder of the snapshots; null is ``deltaspace-artefacts`` in the working directory.
     """
 
@@ -237,7 +236,7 @@ def _kind(name: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class TaskSection(Task):
-    """What is learned; the metric left out is the first of the kind."""
+    """Task of the study; the default metric is the first of its kind."""
 
     kind: Annotated[str, BeforeValidator(_kind)] = "classification"
 
@@ -261,7 +260,7 @@ class TaskSection(Task):
 
 
 def task_from_json(stored: object) -> Task:
-    """The task of a study file that was stored.
+    """Return the task of a stored study file.
 
     Raises:
         ValidationError: If it has keys or values that this release does not know.

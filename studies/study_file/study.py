@@ -1,4 +1,4 @@
-"""A study file, validated, and what the packages below are told of it."""
+"""Specification of a study: a validated study file, and the arguments for the other packages."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -22,10 +22,10 @@ from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
 FOUND_OUT = ("lessons", "made_table", "inputs", "dropped", "cuts")
-"""Keys of what a launch finds out, which no study file has."""
+"""Keys of the values that a launch adds, which no study file has."""
 
 LAUNCH_KEYS = ("trials", "fleet", *FOUND_OUT)
-"""Keys that may differ between two launches of one study, or that the first one finds out; others define the search."""
+"""Keys that may differ between two launches of one study, or that the first one adds; the others define the search."""
 
 _ARTEFACTS = "deltaspace-artefacts"
 _REDUCTION = 2
@@ -34,20 +34,21 @@ _FEWEST_AT_RUNGS, _LEARNED_PER_MEASURED = 256, 2
 
 
 class Specification(Section):
-    """A study: what is searched, on what, how far.
+    """Specification of a study.
 
     Attributes:
-        name: Unique in the storage.
-        backbone: ``embedded``, a folder, or a name on the hub; or a mapping that says how its weights are held, too.
-        task: What is learned.
-        budget: Most parameters a configuration may add: a percentage of the backbone's such as ``0.5%``, or a number.
-        trials: How many trials the study has in all, published methods among them.
-        seed: Everything random derives from it.
-        training: How every trial is trained.
-        pruning: When trials are compared.
-        space: What may be proposed.
-        search: Who proposes, and how.
-        fleet: Who does the work.
+        name: Unique name in the storage.
+        backbone: ``embedded``, a folder, or a name on the hub; or a mapping that also sets the type of its weights.
+        task: Task to learn.
+        budget: Largest number of parameters of a configuration: a percentage of the backbone's such as ``0.5%``, or a
+            number.
+        trials: Number of trials of the study, published methods among them.
+        seed: Seed of all that is random.
+        training: Training of every trial.
+        pruning: Comparison of trials at rungs.
+        space: Space of proposals.
+        search: Sampler, objectives and initial design.
+        fleet: Resources of a launch.
     """
 
     name: Name
@@ -64,7 +65,7 @@ class Specification(Section):
 
     @model_validator(mode="after")
     def _fill_in_learning_rates(self) -> Self:
-        """So that a study keeps the ranges that it was begun with."""
+        """Fill in the default learning rates, so that a study keeps the ranges that it was begun with."""
         rates = {**learning_rates_for(self.training.steps), **self.space.learning_rates}
         object.__setattr__(self, "space", self.space.model_copy(update={"learning_rates": rates}))
         return self
@@ -119,9 +120,9 @@ class Specification(Section):
 
     @property
     def rung_steps(self) -> tuple[int, ...]:
-        """Steps at which trials are measured, ascending; the last is ``training.steps``, the others are rungs.
+        """Steps of the measurements, ascending: the rungs, then ``training.steps``.
 
-        No rung is beyond half of the steps, but for a first one that is given: pruning saves too little there.
+        No rung is beyond half of the steps, except a first one that is given: pruning saves too little there.
         """
         steps, first = self.training.steps, self.pruning.first_rung_steps
         rung = self._first_rung() if first == "auto" else first
@@ -138,14 +139,18 @@ class Specification(Section):
 
     @property
     def rung_examples(self) -> int | None:
-        """Most validation examples that are measured at a rung; None for all of them."""
+        """Largest number of validation examples at a rung; None for all of them."""
         first, examples = self.rung_steps[0], self.pruning.examples
         if examples == "auto":
             return max(_FEWEST_AT_RUNGS, first * self.training.batch_size // _LEARNED_PER_MEASURED)
         return examples if isinstance(examples, int) else None
 
     def rung_plan(self, examples: int | None = None) -> RungPlan:
-        """Where trials are compared, with the number of examples that the last score of a trial is of."""
+        """Return the plan of the rungs.
+
+        Args:
+            examples: Number of examples of the last measurement of a trial.
+        """
         return RungPlan(
             steps=self.rung_steps[:-1],
             reduction=_REDUCTION,
@@ -158,45 +163,45 @@ class Specification(Section):
         )
 
     def budget_parameters(self, shape: BackboneShape) -> int:
-        """The budget on a backbone as a number of parameters."""
+        """Return the budget on a backbone as a number of parameters."""
         return budget_parameters(read_budget(self.budget), shape.parameters)
 
     def training_plan(self) -> TrainingPlan:
-        """How the trial runner trains every trial."""
+        """Return the training plan of every trial."""
         return TrainingPlan(
             **asdict(self.training), evaluate_at_steps=self.rung_steps, rung_examples=self.rung_examples
         )
 
     def artefact_folder(self) -> Path:
-        """Absolute folder of the snapshots."""
+        """Return the absolute folder of the snapshots."""
         return Path(self.fleet.artefacts or _ARTEFACTS).absolute()
 
     def as_json(self) -> dict[str, object]:
-        """The whole study, defaults filled in, as JSON-able values; ``model_validate`` reads it back."""
+        """Return the study with all defaults as JSON-able values; ``model_validate`` reads it back."""
         return self.model_dump(mode="json")
 
     def search_identity(self) -> dict[str, object]:
-        """The part of `as_json` that defines the search; two launches of one study must agree on it."""
+        """Return the part of `as_json` that defines the search; two launches of one study must agree on it."""
         identity = {key: value for key, value in self.as_json().items() if key not in LAUNCH_KEYS}
         budget = read_budget(self.budget)
         return {**identity, "budget": f"{budget:,}" if isinstance(budget, int) else f"{100 * budget:g}%"}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Read `as_json` back, without what a launch has found out beside it."""
+        """Return the specification of `as_json`, without the values that a launch has added."""
         known = {key: value for key, value in stored.items() if key not in FOUND_OUT or key in cls.model_fields}
         return cls.model_validate(known | {"budget": _with_unit(known.get("budget"))})
 
     @property
     def space_options(self) -> SpaceOptions:
-        """What may be proposed, published methods included."""
+        """Options of the search space, published methods included."""
         has_sizes = len(self.search.objectives) > 1 and self.space.size is None
         return self.space.options(
             published=self.search.published, size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
         )
 
     def goal(self, budget: int) -> SizeGoal | None:
-        """What is to be small under a budget of parameters; None where only the score counts."""
+        """Return the size to minimize under a budget of parameters; None if the score is the only objective."""
         if len(self.search.objectives) == 1:
             return None
         return SizeGoal.of(
@@ -208,12 +213,12 @@ class Specification(Section):
 
     @property
     def replaceable(self) -> tuple[str, ...]:
-        """The published methods that may make room for what was learned: those that nobody has listed."""
+        """Published methods that warm-start configurations may replace: those that are not listed one by one."""
         return self.space_options.published_points if isinstance(self.search.published, str) else ()
 
 
 def _with_unit(budget: Any) -> object:
-    """Return a recorded budget as it is written now; earlier releases took a bare fraction for a share."""
+    """Return a recorded budget as it is written now; earlier releases read a bare fraction as a share."""
     try:
         value = float(budget)
     except (TypeError, ValueError):

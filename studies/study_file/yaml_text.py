@@ -1,4 +1,4 @@
-"""Reads the YAML of study files, which may be anybody's: nothing in it may take long, or much memory."""
+"""Reader of YAML for study files of any origin: with bounds on time and memory."""
 
 import re
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import yaml
 
 MOST_LEVELS = 50
-"""Of mappings and lists within each other."""
+"""Largest depth of nested mappings and lists."""
 
 MOST_VALUES = 20_000
-"""Mappings, lists and scalars, with what aliases stand for written out."""
+"""Largest number of mappings, lists and scalars, with aliases expanded."""
 
 MOST_DIGITS = 100
-"""Of a number."""
+"""Most digits of a number."""
 
 _SHOWN = 60
 
@@ -37,11 +37,11 @@ _PATTERNS = {f"{_TAG}{kind}": re.compile(rf"(?:{pattern})\Z") for kind, (pattern
 
 
 def read_yaml(text: str) -> object:
-    """Return what a YAML text holds by the core schema of YAML 1.2: plain values, none of them large.
+    """Return the plain values of a YAML text by the core schema of YAML 1.2.
 
     Raises:
-        YAMLError: If it is no YAML, a key stands twice in a mapping, or there is too much of something.
-        ValueError: If a value is none of its tag.
+        YAMLError: If it is not YAML, has a duplicate key, or exceeds a bound.
+        ValueError: If a value does not fit its tag.
     """
     loader = _Loader(text)
     try:
@@ -58,16 +58,16 @@ def read_yaml(text: str) -> object:
 
 
 def dump_yaml(keys: Mapping[str, Any], *, is_ascii: bool) -> str:
-    """Return a mapping as YAML, each key on a line, that YAML 1.1 and 1.2 read alike."""
+    """Return a mapping as YAML, one line per key, that YAML 1.1 and 1.2 read alike."""
     return str(yaml.dump(keys, Dumper=_Dumper, sort_keys=False, allow_unicode=not is_ascii, width=float("inf")))
 
 
 class _Dumper(yaml.SafeDumper):
-    """A safe dumper that quotes what is no text in YAML 1.1 or 1.2."""
+    """Safe dumper that quotes every text that YAML 1.1 or 1.2 would not read as text."""
 
 
 class _Loader(yaml.SafeLoader):
-    """A safe loader that refuses a key that stands twice, where YAML would silently keep the last."""
+    """Safe loader that refuses duplicate keys, of which YAML would silently keep the last."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
 
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
         self._levels = 0
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        """Compose a node, unless it lies too deep."""
+        """Compose a node, unless it is nested too deeply."""
         self._levels += 1
         if self._levels > MOST_LEVELS:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
@@ -96,7 +96,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
     def construct_core(self, node: yaml.ScalarNode) -> bool | int | float:
-        """Construct a scalar that is no text, also one with an explicit tag."""
+        """Construct a scalar that is not text, also one with an explicit tag."""
         kind, text = node.tag.removeprefix(_TAG), str(node.value)
         problem = f"{text[:_SHOWN]!r} is no {kind}"
         if len(text) > MOST_DIGITS:
@@ -118,10 +118,10 @@ for _kind, (_, _first) in _CORE.items():
 
 
 def _check_size(root: yaml.Node) -> None:
-    """Refuse what its aliases make large or endless.
+    """Refuse aliases that expand to a large or infinite value.
 
     Raises:
-        MarkedYAMLError: If it is.
+        MarkedYAMLError: If one does.
     """
     sizes: dict[int, int | None] = {}  # None while a node's own are counted
 

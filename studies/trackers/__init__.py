@@ -1,7 +1,7 @@
-"""Trackers as observers of a launch: one run per trial, the study as their group. Each needs the package of its name.
+"""Trackers as observers of a launch: one run per trial, grouped by study. Each needs the package of its name.
 
-``--observe tensorboard``. Every one writes where its package writes by itself, and is set up by the package's
-own environment variables.
+``--observe tensorboard``. Each writes to the default place of its package, and is configured by the package's own
+environment variables.
 """
 
 TRACKERS = {
@@ -10,4 +10,4 @@ TRACKERS = {
     "wandb": "studies.trackers.wandb:WeightsAndBiases",
     "trackio": "studies.trackers.trackio:Trackio",
 }
-"""Where each is at home, by the word of ``--observe``."""
+"""Modules of the trackers, by the word of ``--observe``."""

@@ -1,4 +1,4 @@
-"""What trackers are told of a trial, in the same words whatever the tracker."""
+"""Facts of a trial for trackers, with the same names for all of them."""
 
 import math
 from importlib import import_module
@@ -9,7 +9,7 @@ from studies.records import Reading, StudyRecord, TrialRecord
 
 
 def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | float]:
-    """What a trial is: its hyper-parameters, dimensions and sizes."""
+    """Return the hyper-parameters, dimensions and sizes of a trial."""
     facts: dict[str, str | int | float | None] = {
         "study": study.name,
         "trial": trial.number,
@@ -32,18 +32,18 @@ def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | fl
 
 
 def run_name(trial: TrialRecord) -> str:
-    """Of the run of a trial."""
+    """Return the name of a trial's run."""
     return f"trial-{trial.number}"
 
 
 def measured(reading: Reading) -> dict[str, float]:
-    """What a reading measured; what is not finite is left out."""
+    """Return the values of a reading, without those that are not finite."""
     values = {"score": reading.score, "train_loss": reading.train_loss, "seconds": reading.seconds, **reading.metrics}
     return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
 def needed(module: str, extra: str) -> Any:
-    """The package of a tracker.
+    """Return the package of a tracker.
 
     Raises:
         LaunchError: If it is not installed.

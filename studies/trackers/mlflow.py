@@ -1,4 +1,4 @@
-"""Records in MLflow: an experiment per study, a run per trial, where ``$MLFLOW_TRACKING_URI`` or MLflow itself says."""
+"""MLflow tracker: an experiment per study, a run per trial, at ``$MLFLOW_TRACKING_URI`` or MLflow's default."""
 
 import time
 from typing import Any
@@ -8,16 +8,16 @@ from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class MLflow:
-    """One run per trial, by MLflow's client."""
+    """Tracker with one run per trial, by MLflow's client."""
 
     def __init__(self) -> None:
-        """Find the package."""
+        """Import the package."""
         self._package = needed("mlflow", "mlflow")
         self._client: Any = self._package.MlflowClient()
         self._runs: dict[int, str] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """Create a run with what the trial is."""
+        """Create a run with the facts of the trial."""
         found = self._client.get_experiment_by_name(study.name)
         experiment = self._client.create_experiment(study.name) if found is None else found.experiment_id
         run = self._client.create_run(experiment, run_name=run_name(trial), tags={"study": study.name})
@@ -39,7 +39,7 @@ class MLflow:
         self._client.set_terminated(run, "FAILED" if trial.state is TrialState.FAILED else "FINISHED")
 
     def launch_ended(self, study: StudyRecord) -> None:
-        """Leave what goes on to the next launch."""
+        """Keep open runs for the next launch."""
         for run in self._runs.values():
             self._client.set_terminated(run, "KILLED")
         self._runs = {}

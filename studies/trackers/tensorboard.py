@@ -1,4 +1,4 @@
-"""Writes the files that TensorBoard shows: a folder per trial in ``runs/STUDY``, or below ``$TENSORBOARD_LOGDIR``."""
+"""TensorBoard tracker: a folder per trial in ``runs/STUDY``, or below ``$TENSORBOARD_LOGDIR``."""
 
 import json
 import os
@@ -10,16 +10,16 @@ from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class TensorBoard:
-    """One run per trial, by tensorboardX."""
+    """Tracker with one run per trial, by tensorboardX."""
 
     def __init__(self) -> None:
-        """Find the package."""
+        """Import the package."""
         self._package = needed("tensorboardX", "tensorboard")
         self._folder = Path(os.environ.get("TENSORBOARD_LOGDIR", "runs"))
         self._writers: dict[int, Any] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """Open a folder, and write what the trial is."""
+        """Open a folder and write the facts of the trial."""
         writer = self._package.SummaryWriter(str(self._folder / study.name / run_name(trial)))
         writer.add_text("trial", f"`{json.dumps(facts_of(study, trial))}`")
         self._writers[trial.number] = writer
@@ -31,7 +31,7 @@ class TensorBoard:
         self._writers[trial.number].flush()
 
     def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """Write how it ended."""
+        """Write the end of the trial."""
         writer = self._writers.pop(trial.number)
         writer.add_text("end", f"{trial.state.value}: {trial.reason or trial.score}")
         if trial.score is not None:
@@ -39,7 +39,7 @@ class TensorBoard:
         writer.close()
 
     def launch_ended(self, study: StudyRecord) -> None:
-        """Close what is open: the next launch opens it again."""
+        """Close all writers; the next launch opens them again."""
         for writer in self._writers.values():
             writer.close()
         self._writers = {}

@@ -1,6 +1,6 @@
-"""Records in trackio: a run per trial in a project of the study's name, below ``$TRACKIO_DIR``.
+"""trackio tracker: a run per trial in a project of the study's name, below ``$TRACKIO_DIR``.
 
-It has one run open at a time; so a trial is written when it ends.
+One run can be open at a time, so a trial is written when it ends.
 """
 
 from typing import Any
@@ -10,15 +10,15 @@ from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class Trackio:
-    """One run per trial, written at its end."""
+    """Tracker with one run per trial, written at its end."""
 
     def __init__(self) -> None:
-        """Find the package."""
+        """Import the package."""
         self._package: Any = needed("trackio", "trackio")
         self._readings: dict[int, list[Reading]] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """Collect what is measured."""
+        """Begin to collect readings."""
         self._readings[trial.number] = []
 
     def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
@@ -34,5 +34,5 @@ class Trackio:
         self._package.finish()
 
     def launch_ended(self, study: StudyRecord) -> None:
-        """Leave what goes on to the launch that ends it."""
+        """Drop unfinished trials, which a later launch writes."""
         self._readings = {}

@@ -1,6 +1,6 @@
-"""Records in Weights & Biases: a run per trial in the project ``deltaspace``, the study as group.
+"""Weights & Biases tracker: a run per trial in the project ``deltaspace``, grouped by study.
 
-``WANDB_MODE=offline`` writes below ``./wandb`` only; ``WANDB_PROJECT`` names another project.
+``WANDB_MODE=offline`` writes below ``./wandb`` alone; ``WANDB_PROJECT`` sets another project.
 """
 
 import os
@@ -11,16 +11,16 @@ from studies.trackers.facts import facts_of, measured, needed, run_name
 
 
 class WeightsAndBiases:
-    """One run per trial, several at a time."""
+    """Tracker with one run per trial, several at a time."""
 
     def __init__(self) -> None:
-        """Find the package."""
+        """Import the package."""
         self._package = needed("wandb", "wandb")
         self._project = os.environ.get("WANDB_PROJECT", "deltaspace")
         self._runs: dict[int, Any] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        """Begin a run with what the trial is."""
+        """Begin a run with the facts of the trial."""
         self._runs[trial.number] = self._package.init(
             project=self._project,
             group=study.name,
@@ -42,7 +42,7 @@ class WeightsAndBiases:
         run.finish(exit_code=0)
 
     def launch_ended(self, study: StudyRecord) -> None:
-        """Close what is open."""
+        """Close all runs."""
         for run in self._runs.values():
             run.finish(exit_code=0)
         self._runs = {}

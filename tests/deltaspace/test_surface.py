@@ -170,7 +170,7 @@ def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study):
         deltaspace.launch({"name": "x", "trials": 3})
     with pytest.raises(ValueError, match="1 problem:\nbudget: "):
         deltaspace.launch("docstrings", overrides={"budget": "200%"})
-    with pytest.raises(ValueError, match="got top=-1"):
+    with pytest.raises(ValueError, match="top must be at least 0; got -1"):
         study.leaderboard(top=-1)
 
 
@@ -298,7 +298,7 @@ def test_progress_is_shown_unless_it_is_not_wanted(trivial, capsys):
 def test_launch_warnings_are_printed_unless_quiet(trivial, capsys, progress, times):
     deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 2}, progress=progress)
     printed = capsys.readouterr()
-    assert printed.err.count("nothing will be discovered: 2 trials come first") == times
+    assert printed.err.count("this study searches nothing: all of its 2 trials") == times
     assert printed.out == ""
 
 

@@ -66,7 +66,7 @@ class Study:
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    monkeypatch.setattr(observer, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(observer, "READ_INTERVAL_SECONDS", 0.0)
     return Study(tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study):
     assert [one[0] for one in raising.told if one[0] != "began"] == ["reading"]
     assert noting.told[-1] == ("over", "trivial")
     assert result.complaints == (
-        "observer Raising is told nothing more; it raised ZeroDivisionError: no tracker. The launch goes on.",
+        "observer Raising is not called again; it raised ZeroDivisionError: no tracker. The launch goes on.",
     )
     with Ledger.open(study.url, read_only=True) as ledger:
         assert "observers" not in str(ledger.study("trivial").specification)

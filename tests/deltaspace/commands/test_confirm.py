@@ -58,8 +58,8 @@ def test_the_verdicts_are_printed(run):
     text = " ".join(out.split())
     assert "reviews-confirm: 6 configurations of reviews, 5 seeds each, accuracy on the test split" in text
     for baseline in AGAINST:
-        assert f"The discovered variant (trial 2) beats {baseline} on the test split" in text
-    assert "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8680 in the mean on test" in text
+        assert f"The discovered variant (trial 2) beats {baseline} on test: " in text
+    assert "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8680 on test in the mean" in text
     assert "full_finetuning ignores the budget" in text
     assert "finished: all 30 trials have ended" in err
 
@@ -92,7 +92,7 @@ def test_what_was_stopped_is_continued(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--time-budget", "0.0001s")
     assert code == 0
     assert "Call the command again to continue" in err
-    assert "Nothing is compared until all have" in out
+    assert "Comparisons need all of them." in " ".join(out.split())
     code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--pack", "9")
     assert (code, "finished: all 16 trials have ended" in err) == (0, True)
 
@@ -127,7 +127,7 @@ def test_show_prints_what_confirm_printed(run):
 def test_too_few_seeds_are_warned_of_before_anything_runs(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "3", "--quiet")
     assert code == 0
-    said = "3 seeds cannot show a difference to 3 baselines, whatever the scores; 5 seeds can."
+    said = "3 seeds are too few to show any difference to 3 baselines: --seeds 5."
     assert err.startswith(f"reviews-confirm: {said}")
     assert said in " ".join(out.split())
 
@@ -148,7 +148,7 @@ MISUSED = [
     (("reviews", "--pack", "0"), "fleet.pack"),
     (("reviews", "--backend", "mpi"), "fleet.backend"),
     (("reviews", "--name", "Up/Down"), "the name of a confirmation must be"),
-    (("reviews", "--name", "reviews"), "'reviews' is another study. Choose one with --name."),
+    (("reviews", "--name", "reviews"), "must be unique; got 'reviews', another study's."),
     (("views",), "no study 'views'"),
     (("views", "--storage", "sqlite:///nowhere.db"), "no database at"),
 ]

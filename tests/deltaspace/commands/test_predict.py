@@ -144,7 +144,7 @@ def test_what_is_there_is_not_overwritten(predict, tmp_path):
     code, out, err = predict(as_lines(rows_of(2)))
     assert (code, out) == (2, "")
     assert err == (
-        f"deltaspace: predictions must go to a new file; {tmp_path / 'out.jsonl'} is there already. Choose another.\n"
+        f"deltaspace: the output must be a new file; got {tmp_path / 'out.jsonl'}, which exists. Choose another one.\n"
     )
     assert (tmp_path / "out.jsonl").read_text() == "precious"
 
@@ -162,12 +162,12 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         (GOOD + '{"text": "\\ud800", "about": "sea"}\n', "line 2 of {} must be a JSON object; got: "),
         (
             '{"text": "red", "abuot": "sea"}\n',
-            "line 1 of {} must have a key 'about'; it has: text, abuot. Did you mean",
+            "line 1 of {} must have a key 'about'; got: text, abuot. Did you mean",
         ),
         ('{"text": "red", "about": " "}\n', "line 1 of {} must have a text that is not blank at 'about'; got ' '."),
         ('{"text": "red", "about": 3}\n', "line 1 of {} must have a text that is not blank at 'about'; got 3."),
         ('{"text": "a", "about": "b", "prediction": 1}\n', "line 1 of {} must not have a key 'prediction'"),
-        (b"\xff\xfe", "the input must be UTF-8 text; {} is not."),
+        (b"\xff\xfe", "the input must be UTF-8 text; got {}, which is not. Convert it to UTF-8."),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, said):
@@ -183,7 +183,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, sa
     [
         (("--text", "text"), 2, "the text must be in 2 keys, as text, about; got text."),
         (("--batch-size", "0"), 2, "--batch-size"),
-        (("--output", "nowhere/out.jsonl"), 2, "predictions must go to a folder that exists; there is no nowhere."),
+        (("--output", "nowhere/out.jsonl"), 2, "the folder of the output must exist; got nowhere. Create it first."),
         (("--input", "nowhere.jsonl"), 2, "the input must be a file; there is no nowhere.jsonl."),
         (("--input", "/dev/zero"), 1, "it must be a regular file: '/dev/zero'."),
         (("--batch-size", f"1{30 * '0'}"), 2, "is not in the range 1<=x<=1000000."),

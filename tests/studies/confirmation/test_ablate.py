@@ -164,16 +164,16 @@ def test_an_ablation_that_is_killed_continues_where_it_was(study: Study) -> None
 
 def test_what_is_asked_for_must_stay_the_same(finished: Study) -> None:
     assert finished.ablate(trial=BEST).reason.startswith("already finished")
-    with pytest.raises(StudyChangedError, match=r"(?s)begun with.*trial: 9 -> 5"):
+    with pytest.raises(StudyChangedError, match=r"(?s)exists with other arguments.*trial: 9 -> 5"):
         finished.ablate(trial=5)
     with pytest.raises(StudyChangedError, match=r'against: \["bitfit"\] -> \["mam_adapter"\]'):
         finished.ablate(against="mam_adapter")
 
 
 def test_what_cannot_be_taken_apart_is_refused_and_nothing_is_recorded(tmp_path: Path, study: Study) -> None:
-    with pytest.raises(ConfirmationError, match=r"trial 1 is bitfit itself\. Name another method"):
+    with pytest.raises(ConfirmationError, match=r"trial 1 is bitfit itself\. Choose another method"):
         study.ablate(trial=1)
-    with pytest.raises(ConfirmationError, match="must have the trial that is taken apart; got 99, it has 0 to 13"):
+    with pytest.raises(ConfirmationError, match="must contain the trial to ablate; got 99, it has 0 to 13"):
         study.ablate(trial=99)
     with pytest.raises(ConfirmationError, match="at least 2 seeds; got 1"):
         study.ablate(seeds=1)

@@ -293,7 +293,7 @@ def test_other_arguments_are_refused_with_what_differs(local):
     with pytest.raises(StudyChangedError) as refused:
         local.confirm(seeds=4, against=("mam_adapter",))
     first, *lines = str(refused.value).splitlines()
-    assert first.startswith("confirmation 'reviews-confirm' must be continued with what it was begun with")
+    assert first.startswith("confirmation 'reviews-confirm' exists with other arguments, below")
     assert lines == [
         "  seeds: 3 -> 4",
         '  against: ["mam_adapter", "lora_qv", "full_finetuning"] -> ["mam_adapter"]',
@@ -329,16 +329,16 @@ def test_study_without_complete_trial_is_refused_unrecorded(tmp_path):
 
 def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path, local):
     local.confirm()
-    with pytest.raises(ConfirmationError, match=r"'reviews-confirm' is a confirmation of 'reviews'. Name that one"):
+    with pytest.raises(ConfirmationError, match=r"got 'reviews-confirm', a confirmation of 'reviews'"):
         confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
     with pytest.raises(WishError, match=r"'reviews-confirm' is a confirmation. Choose another"):
         launch(specification(tmp_path, name="reviews-confirm"), storage_url=local.url, factory=TrivialFactory())
-    with pytest.raises(ConfirmationError, match=r"'reviews' is another study. Choose one with --name"):
+    with pytest.raises(ConfirmationError, match=r"must be unique; got 'reviews', another study's"):
         local.confirm(name="reviews")
 
 
 def test_a_study_of_another_release_is_refused(local, sample_storage):
-    with pytest.raises(ConfirmationError, match="'sample' must hold a study file that this release can read"):
+    with pytest.raises(ConfirmationError, match="cannot read the study file of 'sample': it is of another release"):
         confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
 
 

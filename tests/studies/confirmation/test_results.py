@@ -69,7 +69,7 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
     assert result.is_finished
     assert result.winner == winner
     assert verdict_sentences(result)[-1] == (
-        "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8700 in the mean on test, "
+        "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8700 on test in the mean, "
         "a difference of +0.0300."
     )
 
@@ -78,13 +78,13 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
 @pytest.mark.parametrize(
     ("winner", "mam", "verdict", "said"),
     [
-        (0.87, 0.85, ConfirmationVerdict.BEATS, "beats mam_adapter on the test split: accuracy +0.0200 in the mean"),
-        (0.85, 0.87, ConfirmationVerdict.LOSES, "loses to mam_adapter on the test split: accuracy -0.0200 in the mean"),
+        (0.87, 0.85, ConfirmationVerdict.BEATS, "beats mam_adapter on test: accuracy +0.0200 (95%: "),
+        (0.85, 0.87, ConfirmationVerdict.LOSES, "loses to mam_adapter on test: accuracy -0.0200 (95%: "),
         (
             0.8505,
             0.85,
             ConfirmationVerdict.NOT_SHOWN,
-            "and mam_adapter on the test split: a difference is not shown with 5 seeds: accuracy +0.0005 in the mean",
+            "against mam_adapter on test: accuracy +0.0005 (95%: ",
         ),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_sentence_says_plainly_how_it_stands_with_mam(confirmed, winner, mam, 
     assert list(by_label) == ["lora_qv", "mam_adapter", "full_finetuning"]
     assert by_label["mam_adapter"].verdict is verdict
     sentences = verdict_sentences(result)
-    assert sentences[0].startswith(f"The discovered variant (trial 2) {said} (95% interval ")
+    assert sentences[0].startswith(f"The discovered variant (trial 2) {said}")
     assert "beats lora_qv" in sentences[1]
     assert "loses to full_finetuning" in sentences[2]
     # every run of one above every run of the other: 2 of 252 splits, and three comparisons
@@ -109,7 +109,7 @@ def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed):
     assert (
         sentences[0] == "The best trial of the search (trial 0) is mam_adapter itself: nothing better was discovered."
     )
-    assert sentences[1].startswith("The winner of the search, the published mam_adapter, beats lora_qv")
+    assert sentences[1].startswith("The published mam_adapter beats lora_qv")
 
 
 def test_notes_tell_what_must_be_known(confirmed):
@@ -120,8 +120,8 @@ def test_notes_tell_what_must_be_known(confirmed):
     assert "lora_qv has no complete trial in reviews: its learning rates are the middle of their range" in said
     assert "mam_adapter has no complete trial" not in said
     assert "lora_qv:r=64 was left out: " in said
-    assert "permutation tests (exchange of runs), corrected by Holm, at 0.05" in said
-    assert "cannot show a difference" not in said
+    assert "Verdict: permutation test (exchange of runs), Holm-corrected, α = 0.05." in said
+    assert "are too few to show" not in said
 
 
 def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed):
@@ -132,7 +132,7 @@ def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed):
     assert winner.spread.mean == pytest.approx(0.871)
     said = "\n".join(notes(result))
     assert "trial 2 failed with 2 of 5 seeds; those pairs are left out." in said
-    assert "3 seeds cannot show a difference to 1 baseline, whatever the scores; 4 seeds can." in said
+    assert "3 seeds are too few to show any difference to 1 baseline: --seeds 4." in said
     assert [one.pairs for one in result.comparisons] == [3]
 
 
@@ -141,16 +141,16 @@ def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed):
     (found,) = result.comparisons
     assert (found.pairs, found.verdict) == (4, ConfirmationVerdict.UNDECIDED)
     assert verdict_sentences(result)[0] == (
-        "Between the discovered variant (trial 2) and mam_adapter nothing is decided: trial 2 failed with 1 and "
-        "mam_adapter with 0 of 5 seeds, so the runs that are left say too little."
+        "The discovered variant (trial 2) against mam_adapter is not decided: of 5 seeds trial 2 failed with 1 and "
+        "mam_adapter with 0, so too few pairs are left."
     )
 
 
 @pytest.mark.parametrize(
     ("seeds", "baselines", "said"),
     [
-        (3, 3, "3 seeds cannot show a difference to 3 baselines, whatever the scores; 5 seeds can."),
-        (3, 1, "3 seeds cannot show a difference to 1 baseline, whatever the scores; 4 seeds can."),
+        (3, 3, "3 seeds are too few to show any difference to 3 baselines: --seeds 5."),
+        (3, 1, "3 seeds are too few to show any difference to 1 baseline: --seeds 4."),
         (5, 3, None),
         (2, 0, None),
     ],
@@ -161,12 +161,12 @@ def test_too_few_seeds_are_told_in_advance(seeds, baselines, said):
 
 def test_equal_runs_and_ties_have_their_own_verdicts(confirmed):
     result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
-    alike = f"and mam_adapter scored alike with each of {SEEDS} seeds on the test split."
+    alike = f"and mam_adapter have equal test scores with each of {SEEDS} seeds."
     assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"
     tie = replace(result.comparisons[0], difference=0.001, low=-0.001, high=0.003)
     said = verdict_sentences(replace(result, comparisons=(tie,)))[0]
-    assert "ties with mam_adapter on the test split: accuracy +0.0010 in the mean" in said
-    assert "so no difference is shown" in said
+    assert "ties with mam_adapter on test: accuracy +0.0010 (95%: " in said
+    assert said.endswith("; no difference is shown.")
 
 
 def test_a_confirmation_is_a_table_and_sentences(confirmed):

@@ -68,7 +68,7 @@ def tried(file: Path, name: str) -> list[str]:
 @pytest.mark.slow
 def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
     told = begin(database, specification(tmp_path, "later", 14, **LEARNING))
-    assert told[0].startswith("learned from earlier: ")
+    assert told[0].startswith("warm start from earlier: ")
     assert "in place of" in told[0]
     trials, lessons = read(database, "later")
     assert lessons.sources == ("earlier",)
@@ -166,7 +166,7 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(datab
     begin(database, specification(tmp_path, "short", 3))
     with pytest.raises(UnknownStudyError, match="no study 'earlyer'"):
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlyer"]))
-    with pytest.raises(LaunchError, match="at least 12 trials; short: it has fewer"):
+    with pytest.raises(LaunchError, match="at least 12 measured trials; got short: it has fewer"):
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlier", "short"]))
     with pytest.raises(UnknownStudyError, match="it contains: earlier, short"):
         tried(database, "later")
