@@ -23,7 +23,7 @@ from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Answer, Page, PageRequest
 from dashboards.web.pages.query import MOST_CHARACTERS, answer
-from dashboards.web.safety import ASKING, WRITING, Door, Guard
+from dashboards.web.safety import QUERY_PATH, ANNOTATION_PATH, AccessPolicy, AccessMiddleware
 from studies.errors import UnknownStudyError, UnknownTrialError
 from studies.records import EventKind
 
@@ -69,19 +69,19 @@ class Dashboard:
         self._may_write = False
         self._queries = anyio.CapacityLimiter(_QUERIES_AT_ONCE)
 
-    def application(self, door: Door) -> Starlette:
+    def application(self, policy: AccessPolicy) -> Starlette:
         """The addresses."""
-        self._may_write = not door.read_only
+        self._may_write = not policy.read_only
         return Starlette(
             routes=[
-                Route(ASKING, self._query, methods=["POST"]),
-                Route(WRITING, self._annotate, methods=["POST"]),
+                Route(QUERY_PATH, self._query, methods=["POST"]),
+                Route(ANNOTATION_PATH, self._annotate, methods=["POST"]),
                 *(route for page in PAGES for route in self._routes(page)),
                 Mount("/static/plotly", StaticFiles(directory=plotly_folder())),
                 Mount("/static", StaticFiles(directory=STATIC)),
                 Route("/{path:path}", _nothing),
             ],
-            middleware=[Middleware(Guard, door=door)],
+            middleware=[Middleware(AccessMiddleware, policy=policy)],
             exception_handlers={HTTPException: _explained, **dict.fromkeys(REFUSALS, _refused)},
         )
 

@@ -22,16 +22,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboards.errors import DashboardWishError
 
-LEAST_TOKEN = 16
+MIN_TOKEN_LENGTH = 16
 """Characters of a token."""
 
-ASKING = "/api/query.json"
+QUERY_PATH = "/api/query.json"
 """Takes SQL to be read with."""
 
-WRITING = "/api/studies/{study:key}/annotations.json"
+ANNOTATION_PATH = "/api/studies/{study:key}/annotations.json"
 """The only address that changes anything: takes notes, tags and requests to stop."""
 
-_WRITING = re.compile(WRITING.replace("{study:key}", "[0-9]{1,15}"))
+_ANNOTATION_PATH = re.compile(ANNOTATION_PATH.replace("{study:key}", "[0-9]{1,15}"))
 _COOKIE = "deltaspace_token"
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -50,7 +50,7 @@ _POLICY = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class AccessPolicy:
     """Where the dashboard listens, and what it takes to come in.
 
     Attributes:
@@ -67,16 +67,16 @@ class Door:
     read_only: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an open door."""
-        if self.token and len(self.token) < LEAST_TOKEN:
+        """Refuse an open policy."""
+        if self.token and len(self.token) < MIN_TOKEN_LENGTH:
             raise DashboardWishError(
-                f"a token must have at least {LEAST_TOKEN} characters; got {len(self.token)}. "
-                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(LEAST_TOKEN)}"
+                f"a token must have at least {MIN_TOKEN_LENGTH} characters; got {len(self.token)}. "
+                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(MIN_TOKEN_LENGTH)}"
             )
         if not self.is_loopback and not self.token:
             raise DashboardWishError(
                 f"an address that other machines reach must have a token; got --host {self.host} alone. "
-                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(LEAST_TOKEN)}"
+                f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(MIN_TOKEN_LENGTH)}"
             )
 
     @property
@@ -87,9 +87,9 @@ class Door:
         except ValueError:
             return False
 
-    def knows(self, host: str) -> bool:
+    def is_known_host(self, host: str) -> bool:
         """Whether a name is one of ours. On every address of the machine, any number is: only names are pointed."""
-        name = _name_of(host)
+        name = _host_name(host)
         if name in (*_LOOPBACK, self.host.lower()):
             return True
         if self.is_loopback:
@@ -100,24 +100,24 @@ class Door:
             return name in (socket.gethostname().lower(), socket.getfqdn().lower())
         return True
 
-    def opens_with(self, token: str) -> bool:
+    def accepts_token(self, token: str) -> bool:
         """Whether a token is the right one, or none is asked for."""
         return not self.token or hmac.compare_digest(token.encode(), self.token.encode())
 
 
-def _name_of(host: str) -> str:
+def _host_name(host: str) -> str:
     """The name in ``name:port``, without the brackets of an IPv6 address; empty for anything else."""
     found = _HOST.fullmatch(host)
     return (found["address"] or found["name"]).lower() if found else ""
 
 
-class Guard:
+class AccessMiddleware:
     """Refuses what must not be asked, before anything else looks at it."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
         """Stand before an application."""
         self._app = app
-        self._door = door
+        self._door = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
@@ -139,12 +139,12 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._door.knows(hosts[0]):
+        if len(hosts) != 1 or not self._door.is_known_host(hosts[0]):
             return _refused(421, "this name is not one of the dashboard's. Open the address that it printed.")
-        if not _is_ours(scope, headers, hosts[0]):
+        if not _is_same_origin(scope, headers, hosts[0]):
             return _refused(403, "another site's page must not ask. Open the address that the dashboard printed.")
-        is_writing = _WRITING.fullmatch(scope["path"]) is not None
-        allowed = ("POST",) if is_writing or scope["path"] == ASKING else ("GET", "HEAD")
+        is_writing = _ANNOTATION_PATH.fullmatch(scope["path"]) is not None
+        allowed = ("POST",) if is_writing or scope["path"] == QUERY_PATH else ("GET", "HEAD")
         if scope["method"] not in allowed:
             return _refused(405, "nothing can be changed here.")
         if is_writing and self._door.read_only:
@@ -155,19 +155,19 @@ class Guard:
         if not self._door.token:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1"))
-        if "token" in given and scope["method"] == "GET" and self._door.opens_with(given.pop("token")[0]):
+        if "token" in given and scope["method"] == "GET" and self._door.accepts_token(given.pop("token")[0]):
             # Into a cookie, so that it stands in no address, history or link.
             target = f"{scope['path']}{'?' if given else ''}{urlencode(given, doseq=True)}"
             answer = RedirectResponse(f"/{target.lstrip('/')}", status_code=303)
             answer.set_cookie(_COOKIE, self._door.token, httponly=True, samesite="strict", path="/")
             return answer
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if any(self._door.opens_with(token) for token in (bearer, _cookie_of(headers)) if token):
+        if any(self._door.accepts_token(token) for token in (bearer, _token_cookies(headers)) if token):
             return None
         return _refused(401, "a token is needed. Open the address with ?token=… as the dashboard printed it.")
 
 
-def _is_ours(scope: Scope, headers: Headers, host: str) -> bool:
+def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:
     """Whether our own page asks, or a person who follows a link."""
     origin = headers.get("origin")
     if origin is not None:
@@ -177,7 +177,7 @@ def _is_ours(scope: Scope, headers: Headers, host: str) -> bool:
     return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
 
 
-def _cookie_of(headers: Headers) -> str:
+def _token_cookies(headers: Headers) -> str:
     try:
         morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
     except CookieError:

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dashboards.errors import DashboardError
 from dashboards.web.app import Dashboard
 from dashboards.web.cache.storage import WatchedStorage
-from dashboards.web.safety import Door
+from dashboards.web.safety import AccessPolicy
 
 PORT = 8088
 """Where it listens unless told otherwise; the next free one of `_TRIES` where that is taken."""
@@ -32,7 +32,7 @@ _MOST_CONNECTIONS = 128
 _ACCEPTED_AT_ONCE = 32
 
 
-def bound(door: Door, port: int | None) -> socket.socket:
+def bind_socket(policy: AccessPolicy, port: int | None) -> socket.socket:
     """A socket that listens.
 
     Args:
@@ -42,30 +42,30 @@ def bound(door: Door, port: int | None) -> socket.socket:
         DashboardError: If the address or the port cannot be had.
     """
     ports = range(PORT, PORT + _TRIES) if port is None else (port,)
-    family = socket.AF_INET6 if ":" in door.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in policy.host else socket.AF_INET
     for one in ports:
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((door.host, one))
+            listener.bind((policy.host, one))
         except OSError as error:
             listener.close()
             if error.errno == errno.EADDRINUSE and one != ports[-1]:
                 continue
             raise DashboardError(
-                f"{door.host} port {one} cannot be had ({error.strerror or error}). Choose another with --port."
+                f"{policy.host} port {one} cannot be had ({error.strerror or error}). Choose another with --port."
             ) from error
         listener.listen(128)
         return listener
     raise DashboardError("no port was given.")
 
 
-def address(door: Door, listener: socket.socket, path: str = "") -> str:
+def dashboard_url(policy: AccessPolicy, listener: socket.socket, path: str = "") -> str:
     """What a person opens."""
-    host = f"[{door.host}]" if ":" in door.host else door.host
-    if door.host in ("0.0.0.0", "::"):
+    host = f"[{policy.host}]" if ":" in policy.host else policy.host
+    if policy.host in ("0.0.0.0", "::"):
         host = socket.gethostname()
-    return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={door.token}' if door.token else ''}"
+    return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={policy.token}' if policy.token else ''}"
 
 
 class _TimedRequests(H11Protocol):
@@ -102,11 +102,11 @@ class _TimedRequests(H11Protocol):
             self._deadline = None
 
 
-def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
+def create_server(storage: WatchedStorage, policy: AccessPolicy) -> uvicorn.Server:
     """A server that is not running yet; in a thread that is not the main one it leaves signals to others."""
     return uvicorn.Server(
         uvicorn.Config(
-            Dashboard(storage).application(door),
+            Dashboard(storage).application(policy),
             loop="asyncio",  # not what happens to be installed
             http=_TimedRequests,
             log_config=None,  # uvicorn's would close the handlers of the process, and absl's its stream with it
@@ -121,17 +121,17 @@ def server_of(storage: WatchedStorage, door: Door) -> uvicorn.Server:
     )
 
 
-def serve(url: str, door: Door, listener: socket.socket) -> None:
+def serve(url: str, policy: AccessPolicy, listener: socket.socket) -> None:
     """Serve a storage until Ctrl-C."""
     storage = WatchedStorage(url)
     try:
-        server_of(storage, door).run(sockets=[listener])
+        create_server(storage, policy).run(sockets=[listener])
     finally:
         storage.close()
 
 
 @contextmanager
-def beside(url: str, *, port: int | None = None) -> Iterator[str]:
+def dashboard_process(url: str, *, port: int | None = None) -> Iterator[str]:
     """The address of a dashboard that another process serves, so that it costs a launch nothing.
 
     It ends with the context, and with this process, however that ends.
@@ -139,11 +139,11 @@ def beside(url: str, *, port: int | None = None) -> Iterator[str]:
     Raises:
         DashboardError: If no port can be had, or it does not begin to serve.
     """
-    listener = bound(Door(), port)
+    listener = bind_socket(AccessPolicy(), port)
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_serve_beside, args=(url, listener), daemon=True, name="dashboard")
+    process = context.Process(target=_serve_until_parent_exits, args=(url, listener), daemon=True, name="dashboard")
     process.start()
-    shown = address(Door(), listener)
+    shown = dashboard_url(AccessPolicy(), listener)
     listener.close()
     try:
         yield shown
@@ -152,11 +152,11 @@ def beside(url: str, *, port: int | None = None) -> Iterator[str]:
         process.join()
 
 
-def _serve_beside(url: str, listener: socket.socket) -> None:
+def _serve_until_parent_exits(url: str, listener: socket.socket) -> None:
     """Serve until the launch is over; Ctrl-C is the launch's matter."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     storage = WatchedStorage(url)
-    server = server_of(storage, Door())
+    server = create_server(storage, AccessPolicy())
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     parent: Any = multiprocessing.parent_process()

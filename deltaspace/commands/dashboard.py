@@ -50,8 +50,8 @@ def dashboard(  # noqa: PLR0913
     """
     _check_installed()
     from dashboards.web.folder import export_study
-    from dashboards.web.safety import Door
-    from dashboards.web.server import address, bound, serve
+    from dashboards.web.safety import AccessPolicy
+    from dashboards.web.server import bind_socket, dashboard_url, serve
 
     if folder is not None:
         if study is None:
@@ -59,21 +59,21 @@ def dashboard(  # noqa: PLR0913
         written = export_study(storage, study, folder)
         say(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
-    door = Door(host=host, token=token, read_only=read_only)
+    policy = AccessPolicy(host=host, token=token, read_only=read_only)
     path = "" if study is None else _path_of(storage, study)
-    listener = bound(door, port)
-    shown = address(door, listener, path)
+    listener = bind_socket(policy, port)
+    shown = dashboard_url(policy, listener, path)
     say(shown)
     say("Ctrl-C ends it.", err=True)
     if opens:
         import webbrowser
 
         webbrowser.open(shown)
-    serve(storage, door, listener)
+    serve(storage, policy, listener)
 
 
 @contextmanager
-def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
+def dashboard_during(storage: str, *, is_wanted: bool) -> Iterator[None]:
     """Serve the dashboard in a process of its own for as long as a launch lasts, and say where.
 
     Raises:
@@ -83,9 +83,9 @@ def shown_beside(storage: str, *, is_wanted: bool) -> Iterator[None]:
         yield
         return
     _check_installed()
-    from dashboards.web.server import beside
+    from dashboards.web.server import dashboard_process
 
-    with beside(storage) as shown:
+    with dashboard_process(storage) as shown:
         say(f"dashboard: {shown} (later: deltaspace dashboard)", err=True)
         yield
 

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 import click
 
 from deltaspace.commands import options
-from deltaspace.commands.dashboard import shown_beside
+from deltaspace.commands.dashboard import dashboard_during
 from deltaspace.commands.options import command, ended, notice, overridden, reading, say, takes_over
 from deltaspace.commands.output import answer
 from deltaspace.commands.shell_completion import study_files
@@ -98,7 +98,7 @@ def launch(  # noqa: PLR0913 - one argument per option
 
     has_begun, events = False, EventLog(log)
     take_over = takes_over(specification.name, storage, given=take_over)
-    with shown_beside(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
+    with dashboard_during(storage, is_wanted=has_dashboard), progress_view(sys.stderr, quiet=quiet) as show_progress:
 
         def observe(progress: "Progress") -> None:
             nonlocal has_begun

@@ -26,7 +26,7 @@ from support.storages import on_one_storage
 
 from dashboards.web.folder import export_study
 from dashboards.web.pages import PAGES
-from dashboards.web.safety import Door
+from dashboards.web.safety import AccessPolicy
 from studies.analysis.leaderboard import leaderboard
 from studies.errors import StudiesError
 from studies.ledger.ledger import Ledger
@@ -88,9 +88,9 @@ def look(opened: Any, address: str) -> Iterator[Tab]:
 
 
 @contextmanager
-def looking(opened: Any, url: str, door: Door | None = None) -> Iterator[Tab]:
+def looking(opened: Any, url: str, policy: AccessPolicy | None = None) -> Iterator[Tab]:
     """At a dashboard of a storage of its own."""
-    with serving(url, door) as address, tab(opened, address) as look:
+    with serving(url, policy) as address, tab(opened, address) as look:
         yield look
 
 
@@ -399,7 +399,7 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         assert look.text("#board td .tag") == "odd"
         look.open(f"{STUDY}compare/?trials=2,3")
         look.wait_for_text("tbody", "<b>try</b> a lower rate")
-    with looking(opened, url, Door(read_only=True)) as look:
+    with looking(opened, url, AccessPolicy(read_only=True)) as look:
         look.open(STUDY)
         look.wait_for_text(".remarks", "the third try")
         assert look.count(".remarks input") == 0

@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dashboards.web.cache.storage import WatchedStorage
-from dashboards.web.safety import Door
-from dashboards.web.server import address as address_of
-from dashboards.web.server import bound, server_of
+from dashboards.web.safety import AccessPolicy
+from dashboards.web.server import bind_socket, create_server, dashboard_url
 
 
 @dataclass(frozen=True)
@@ -56,16 +55,16 @@ class Asker:
 
 
 @contextmanager
-def serving(url: str, door: Door | None = None) -> Iterator[str]:
+def serving(url: str, policy: AccessPolicy | None = None) -> Iterator[str]:
     """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
-    door = door or Door()
-    listener = bound(door, 0)
+    policy = policy or AccessPolicy()
+    listener = bind_socket(policy, 0)
     storage = WatchedStorage(url)
-    server = server_of(storage, door)
+    server = create_server(storage, policy)
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
     thread.start()
     try:
-        yield address_of(door, listener)
+        yield dashboard_url(policy, listener)
     finally:
         server.should_exit = True
         thread.join()
@@ -73,6 +72,6 @@ def serving(url: str, door: Door | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def dashboard_of(url: str, door: Door | None = None) -> Iterator[Asker]:
-    with serving(url, door) as address:
+def dashboard_of(url: str, policy: AccessPolicy | None = None) -> Iterator[Asker]:
+    with serving(url, policy) as address:
         yield Asker(address)

@@ -10,7 +10,7 @@ from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.errors import DashboardError
 from dashboards.web import server
-from dashboards.web.safety import LEAST_TOKEN, Door
+from dashboards.web.safety import MIN_TOKEN_LENGTH, AccessPolicy
 
 TOKEN = "a-secret-of-the-team"
 PAGES = ("/", "/query/", "/studies/1/", "/studies/1/leaderboard/", "/api/studies.json", "/static/start.js")
@@ -24,7 +24,7 @@ def asker(sample_storage: str) -> Iterator[Asker]:
 
 @pytest.fixture(scope="module")
 def guarded(sample_storage: str) -> Iterator[Asker]:
-    with dashboard_of(sample_storage, Door(token=TOKEN)) as found:
+    with dashboard_of(sample_storage, AccessPolicy(token=TOKEN)) as found:
         yield found
 
 
@@ -130,10 +130,10 @@ def test_nothing_can_be_changed(asker: Asker, method: str) -> None:
 def test_only_our_own_page_writes_and_nobody_where_it_only_reads(sample_storage: str) -> None:
     path, said = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
     as_json = {"method": "POST", "body": said, "Content_Type": "application/json"}
-    with dashboard_of(sample_storage, Door(read_only=True)) as found:
+    with dashboard_of(sample_storage, AccessPolicy(read_only=True)) as found:
         assert found.ask(path, **as_json).status == 403
         assert 'data-write="no"' in found.ask("/studies/1/").body.decode()
-    with dashboard_of(sample_storage, Door(token=TOKEN)) as found:
+    with dashboard_of(sample_storage, AccessPolicy(token=TOKEN)) as found:
         assert found.ask(path, **as_json).status == 401
     with dashboard_of(sample_storage) as found:
         assert found.ask(path, Origin="http://evil.example", **as_json).status == 403
@@ -167,28 +167,28 @@ def test_pages_hold_no_script_and_no_style_of_their_own(asker: Asker) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])
 def test_an_address_that_others_reach_needs_a_token(host: str) -> None:
     with pytest.raises(DashboardError, match="must have a token"):
-        Door(host=host)
-    assert not Door(host=host, token=TOKEN).is_loopback
+        AccessPolicy(host=host)
+    assert not AccessPolicy(host=host, token=TOKEN).is_loopback
 
 
 def test_a_token_must_be_long() -> None:
-    with pytest.raises(DashboardError, match=f"at least {LEAST_TOKEN} characters; got 5"):
-        Door(token="short")
+    with pytest.raises(DashboardError, match=f"at least {MIN_TOKEN_LENGTH} characters; got 5"):
+        AccessPolicy(token="short")
 
 
 def test_on_all_addresses_a_number_is_known_and_a_foreign_name_is_not() -> None:
-    door = Door(host="0.0.0.0", token=TOKEN)
-    assert door.knows("192.168.1.7:8088")
-    assert door.knows("[fe80::1]:8088")
-    assert not door.knows("evil.example:8088")
-    assert not Door().knows("192.168.1.7:8088")
+    policy = AccessPolicy(host="0.0.0.0", token=TOKEN)
+    assert policy.is_known_host("192.168.1.7:8088")
+    assert policy.is_known_host("[fe80::1]:8088")
+    assert not policy.is_known_host("evil.example:8088")
+    assert not AccessPolicy().is_known_host("192.168.1.7:8088")
 
 
 @pytest.mark.parametrize("host", ["x@localhost", "127.0.0.1/evil", "[::1]evil", "localhost:x", "", "localhost?"])
 def test_a_host_that_is_more_than_a_name_and_a_port_is_not_ours(host: str) -> None:
-    assert not Door().knows(host)
-    assert Door().knows("LOCALHOST:8088")
-    assert Door().knows("[::1]:8088")
+    assert not AccessPolicy().is_known_host(host)
+    assert AccessPolicy().is_known_host("LOCALHOST:8088")
+    assert AccessPolicy().is_known_host("[::1]:8088")
 
 
 def test_without_the_token_nothing_is_said(guarded: Asker) -> None:

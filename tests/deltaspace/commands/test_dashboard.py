@@ -10,8 +10,8 @@ from support.asked_dashboard import Asker
 
 import dashboards.web.server
 import deltaspace.commands.dashboard
-from dashboards.web.safety import Door
-from dashboards.web.server import beside
+from dashboards.web.safety import AccessPolicy
+from dashboards.web.server import dashboard_process
 from deltaspace.commands.main import main
 
 TOKEN = "a-secret-of-the-team"
@@ -22,8 +22,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What is served is kept: its storage, port and token."""
     found = SimpleNamespace()
 
-    def serve(url: str, door: Door, listener: socket.socket) -> None:
-        found.url, found.port, found.token = url, listener.getsockname()[1], door.token
+    def serve(url: str, policy: AccessPolicy, listener: socket.socket) -> None:
+        found.url, found.port, found.token = url, listener.getsockname()[1], policy.token
         listener.close()
 
     monkeypatch.setattr(dashboards.web.server, "serve", serve)
@@ -100,7 +100,7 @@ def answers(address: str) -> bool:
 
 @pytest.mark.slow
 def test_beside_a_launch_another_process_serves_until_it_is_over(sample_storage):
-    with beside(sample_storage, port=0) as address:
+    with dashboard_process(sample_storage, port=0) as address:
         end = time.monotonic() + 60
         while not answers(address) and time.monotonic() < end:
             time.sleep(0.1)
