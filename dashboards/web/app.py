@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Literal, TypeVar
+from urllib.parse import quote
 
 import anyio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,7 +13,7 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -23,7 +24,7 @@ from dashboards.web.page_html import STATIC, plotly_folder, rendered
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Answer, Page, PageRequest
 from dashboards.web.pages.query import MOST_CHARACTERS, answer
-from dashboards.web.safety import QUERY_PATH, ANNOTATION_PATH, AccessPolicy, AccessMiddleware
+from dashboards.web.safety import ANNOTATION_PATH, QUERY_PATH, AccessMiddleware, AccessPolicy
 from studies.errors import UnknownStudyError, UnknownTrialError
 from studies.records import EventKind
 
@@ -79,7 +80,7 @@ class Dashboard:
                 *(route for page in PAGES for route in self._routes(page)),
                 Mount("/static/plotly", StaticFiles(directory=plotly_folder())),
                 Mount("/static", StaticFiles(directory=STATIC)),
-                Route("/{path:path}", _nothing),
+                Route("/{path:path}", _missing),
             ],
             middleware=[Middleware(AccessMiddleware, policy=policy)],
             exception_handlers={HTTPException: _explained, **dict.fromkeys(REFUSALS, _refused)},
@@ -120,8 +121,14 @@ class Dashboard:
         return Response(to_json({"said": said.kind}), media_type="application/json")
 
 
-async def _nothing(request: Request) -> Response:
-    is_page = not request.url.path.startswith("/api/")
+async def _missing(request: Request) -> Response:
+    """Redirect a page's address without its last slash, relative to it; refuse all others."""
+    path = request.url.path
+    is_page = not path.startswith("/api/")
+    name = path.rpartition("/")[2]
+    if is_page and name and not path.startswith("/static/"):
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"./{quote(name)}/{query}", status_code=307)
     text = "there is no such page. Begin with the list of studies." if is_page else "there is no such answer."
     raise HTTPException(404, text)
 

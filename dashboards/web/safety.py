@@ -1,8 +1,8 @@
-"""Who may ask, and what the browser is told to refuse.
+"""Access control of the dashboard, and the restrictions that its pages put on the browser.
 
-A page of another site can make a browser ask any address, also one of this machine. So the name in the address must be
-one of ours (a foreign name that was pointed at this machine is refused), the page that asks must be ours, and one
-address alone takes what people write. An address that other machines reach needs a token besides.
+A page of another site can make a browser send requests to any address, this machine's included. Every request therefore
+passes three checks: the `Host` header must be a name of the dashboard (DNS rebinding), the page that sends it must have
+its origin, and one path alone accepts changes. An address that other machines reach also requires a token.
 """
 
 import hmac
@@ -10,10 +10,12 @@ import ipaddress
 import re
 import secrets
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode
+from typing import Final
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -22,18 +24,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dashboards.errors import DashboardWishError
 
-MIN_TOKEN_LENGTH = 16
-"""Characters of a token."""
+MIN_TOKEN_LENGTH: Final = 16
+"""Smallest number of characters of a token."""
 
 QUERY_PATH = "/api/query.json"
-"""Takes SQL to be read with."""
+"""Path of SQL queries; they only read."""
 
 ANNOTATION_PATH = "/api/studies/{study:key}/annotations.json"
-"""The only address that changes anything: takes notes, tags and requests to stop."""
+"""The only path that changes anything: notes, tags and requests to stop."""
 
 _ANNOTATION_PATH = re.compile(ANNOTATION_PATH.replace("{study:key}", "[0-9]{1,15}"))
 _COOKIE = "deltaspace_token"
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
+_ORIGIN = re.compile(rf"https?://{_HOST.pattern}")
+_DEFAULT_PORT = re.compile(r"(?<=^http)(://.*):80$|(?<=^https)(://.*):443$")
+_ROOT_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))(?:[0-9A-Za-z._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?")
+_OWN_FOLDERS = ("api", "query", "static", "studies", "task")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Plotly sets styles of single elements; a style moves and paints, it never runs.
 _POLICY = {
@@ -51,23 +57,30 @@ _POLICY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy:
-    """Where the dashboard listens, and what it takes to come in.
+    """Address of the dashboard, and the requests that it accepts there.
 
     Attributes:
         host: Address to bind.
-        token: What everybody who asks must know; empty for none.
-        read_only: Whether what people write is refused.
+        token: Secret that every request must carry; empty for none.
+        read_only: Whether notes, tags and requests to stop are refused.
+        root_path: Path below which a proxy serves the dashboard, as the browser shows it; empty for none. Requests are
+            accepted with it and without it, since some proxies remove it.
+        allowed_origins: Origins besides the dashboard's own whose pages may send requests, and whose hosts it answers
+            to: those of the proxies before it.
 
     Raises:
-        DashboardError: If other machines could ask without a token, or the token is too short to be one.
+        DashboardError: If other machines could send requests without a token, the token is short, or a value is no
+            path or no origin.
     """
 
     host: str = "127.0.0.1"
     token: str = ""
     read_only: bool = False
+    root_path: str = ""
+    allowed_origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an open policy."""
+        """Check the attributes."""
         if self.token and len(self.token) < MIN_TOKEN_LENGTH:
             raise DashboardWishError(
                 f"a token must have at least {MIN_TOKEN_LENGTH} characters; got {len(self.token)}. "
@@ -78,18 +91,55 @@ class AccessPolicy:
                 f"an address that other machines reach must have a token; got --host {self.host} alone. "
                 f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(MIN_TOKEN_LENGTH)}"
             )
+        if self.root_path:
+            _check_root_path(self.root_path)
+        for origin in self.allowed_origins:
+            if not _ORIGIN.fullmatch(origin.lower()):
+                raise DashboardWishError(
+                    f"--allow-origin must be scheme://host[:port]; got {origin!r}. "
+                    "Give the start of the address in the browser, such as https://hub.example."
+                )
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine reaches the address."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
+    @property
+    def prefix(self) -> str:
+        """`root_path` without a slash at its end, as cookies and addresses have it."""
+        return self.root_path.rstrip("/")
+
     def is_known_host(self, host: str) -> bool:
-        """Whether a name is one of ours. On every address of the machine, any number is: only names are pointed."""
+        """Return whether a `Host` header names the dashboard, or a proxy of an allowed origin."""
         name = _host_name(host)
+        return self._is_own_name(name) or any(name == urlsplit(one.lower()).hostname for one in self.allowed_origins)
+
+    def is_known_origin(self, origin: str, host: str) -> bool:
+        """Return whether a page may send requests, given its origin and the `Host` header."""
+        origin, host = _without_default_port(origin), host.lower()
+        if self._is_own_name(_host_name(host)) and origin in (f"http://{host}", f"https://{host}"):
+            return True
+        return origin in map(_without_default_port, self.allowed_origins)
+
+    def accepts_token(self, token: str) -> bool:
+        """Return whether a token is the right one, or none is required."""
+        return not self.token or hmac.compare_digest(token.encode(), self.token.encode())
+
+    def path_of(self, page: str) -> str:
+        """Return what a person writes behind the origin to open a page, the token included."""
+        return f"{self.prefix}/{page}{f'?token={self.token}' if self.token else ''}"
+
+    def route_of(self, path: str) -> str:
+        """Return a request's path without the prefix, if a proxy left it there; empty for the prefix itself."""
+        prefix = unquote(self.prefix)
+        return path[len(prefix) :] if path == prefix or path.startswith(f"{prefix}/") else path
+
+    def _is_own_name(self, name: str) -> bool:
+        """Return whether a name is this machine's; on all addresses every number is: DNS rebinding needs a name."""
         if name in (*_LOOPBACK, self.host.lower()):
             return True
         if self.is_loopback:
@@ -100,90 +150,114 @@ class AccessPolicy:
             return name in (socket.gethostname().lower(), socket.getfqdn().lower())
         return True
 
-    def accepts_token(self, token: str) -> bool:
-        """Whether a token is the right one, or none is asked for."""
-        return not self.token or hmac.compare_digest(token.encode(), self.token.encode())
+
+def _check_root_path(path: str) -> None:
+    example = "Give the path before the dashboard's own in the browser, such as /user/me/proxy/8392."
+    if not path.startswith("/"):
+        raise DashboardWishError(f"--root-path must begin with '/'; got {path!r}. {example}")
+    if not _ROOT_PATH.fullmatch(path):
+        raise DashboardWishError(f"--root-path must be the path of an address, encoded; got {path!r}. {example}")
+    if path.split("/")[1] in _OWN_FOLDERS:
+        own = ", ".join(f"/{name}" for name in _OWN_FOLDERS)
+        raise DashboardWishError(f"--root-path must not begin with the dashboard's own {own}; got {path!r}. {example}")
+
+
+def _without_default_port(origin: str) -> str:
+    return _DEFAULT_PORT.sub(r"\1\2", origin.lower())
 
 
 def _host_name(host: str) -> str:
-    """The name in ``name:port``, without the brackets of an IPv6 address; empty for anything else."""
-    found = _HOST.fullmatch(host)
-    return (found["address"] or found["name"]).lower() if found else ""
+    """Return the name in ``name:port``, without the brackets of an IPv6 address; empty for anything else."""
+    match = _HOST.fullmatch(host)
+    return (match["address"] or match["name"]).lower() if match else ""
 
 
 class AccessMiddleware:
-    """Refuses what must not be asked, before anything else looks at it."""
+    """ASGI middleware that refuses requests before the application handles them, and sets the security headers."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
-        """Stand before an application."""
+        """Wrap an application."""
         self._app = app
-        self._door = policy
+        self._policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+        """Refuse a request, or pass it to the application without the prefix."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        path = self._policy.route_of(scope["path"])
+        scope = {**scope, "path": path}
 
-        async def sealed(message: Message) -> None:
+        async def send_sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _POLICY.items():
                     headers[name] = value
-                headers["Cache-Control"] = "no-cache" if scope["path"].startswith("/static/") else "no-store"
+                headers["Cache-Control"] = "no-cache" if path.startswith("/static/") else "no-store"
             await send(message)
 
-        refusal = self._refusal(scope, Headers(scope=scope))
-        with suppress(ClientDisconnect):  # whoever asked has gone, or never sent the whole question
-            await (self._app if refusal is None else refusal)(scope, receive, sealed)
+        response = self._early_response(scope, Headers(scope=scope))
+        with suppress(ClientDisconnect):  # the client has gone, or never sent the whole request
+            await (self._app if response is None else response)(scope, receive, send_sealed)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _early_response(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return a refusal or a redirect; None for a request that the application handles."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._door.is_known_host(hosts[0]):
-            return _refused(421, "this name is not one of the dashboard's. Open the address that it printed.")
-        if not _is_same_origin(scope, headers, hosts[0]):
-            return _refused(403, "another site's page must not ask. Open the address that the dashboard printed.")
+        if len(hosts) != 1 or not self._policy.is_known_host(hosts[0]):
+            name = next((f" https://{host}" for host in hosts if _HOST.fullmatch(host)), "=…")
+            way = f"Open the address that it printed; behind a proxy, start it with --allow-origin{name}."
+            return _refusal(421, f"this name is not one of the dashboard's. {way}")
+        if not self._is_trusted_page(scope, headers, hosts[0]):
+            origin = headers.get("origin", "")
+            name = f" {origin}" if _ORIGIN.fullmatch(origin) else "=…"
+            way = f"Open the address that the dashboard printed; behind a proxy, start it with --allow-origin{name}."
+            return _refusal(403, f"a page of another site must not send requests. {way}")
         is_writing = _ANNOTATION_PATH.fullmatch(scope["path"]) is not None
         allowed = ("POST",) if is_writing or scope["path"] == QUERY_PATH else ("GET", "HEAD")
         if scope["method"] not in allowed:
-            return _refused(405, "nothing can be changed here.")
-        if is_writing and self._door.read_only:
-            return _refused(403, "this dashboard only reads. Start it without --read-only.")
-        return self._token_refusal(scope, headers)
-
-    def _token_refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        if not self._door.token:
-            return None
+            return _refusal(405, "nothing can be changed here.")
+        if is_writing and self._policy.read_only:
+            return _refusal(403, "this dashboard only reads. Start it without --read-only.")
         given = parse_qs(scope["query_string"].decode("latin-1"))
-        if "token" in given and scope["method"] == "GET" and self._door.accepts_token(given.pop("token")[0]):
-            # Into a cookie, so that it stands in no address, history or link.
-            target = f"{scope['path']}{'?' if given else ''}{urlencode(given, doseq=True)}"
-            answer = RedirectResponse(f"/{target.lstrip('/')}", status_code=303)
-            answer.set_cookie(_COOKIE, self._door.token, httponly=True, samesite="strict", path="/")
-            return answer
+        if self._policy.token:
+            if "token" in given and scope["method"] == "GET" and self._policy.accepts_token(given.pop("token")[0]):
+                return self._with_cookie(self._redirect(scope["path"], given))
+            if not self._has_token(headers):
+                return _refusal(401, "a token is needed. Open the address with ?token=… as the dashboard printed it.")
+        return self._redirect("", given) if self._policy.prefix and not scope["path"] else None
+
+    def _is_trusted_page(self, scope: Scope, headers: Headers, host: str) -> bool:
+        """Return whether a page of the dashboard sends the request, or a person who follows a link."""
+        origin = headers.get("origin")
+        if origin is not None:
+            return self._policy.is_known_origin(origin, host)
+        is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        is_page = not scope["path"].startswith("/api/")
+        return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
+
+    def _has_token(self, headers: Headers) -> bool:
+        """Return whether the header or any cookie has the token: a browser also sends those of shorter prefixes."""
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if any(self._door.accepts_token(token) for token in (bearer, _token_cookies(headers)) if token):
-            return None
-        return _refused(401, "a token is needed. Open the address with ?token=… as the dashboard printed it.")
+        return any(self._policy.accepts_token(token) for token in (bearer, *_cookie_tokens(headers)) if token)
+
+    def _redirect(self, path: str, query: dict[str, list[str]]) -> Response:
+        """Redirect to a path's own last part: relative, so that it holds behind every proxy."""
+        name = quote(path.rpartition("/")[2]) if path else f"{self._policy.prefix.rpartition('/')[2]}/"
+        return RedirectResponse(f"./{name}{'?' if query else ''}{urlencode(query, doseq=True)}", status_code=303)
+
+    def _with_cookie(self, response: Response) -> Response:
+        """Store the token in a cookie of the prefix, so that no address, history or link has it."""
+        path = self._policy.prefix or "/"
+        response.set_cookie(_COOKIE, self._policy.token, httponly=True, samesite="strict", path=path)
+        return response
 
 
-def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:
-    """Whether our own page asks, or a person who follows a link."""
-    origin = headers.get("origin")
-    if origin is not None:
-        return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
-    is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    is_page = not scope["path"].startswith("/api/")
-    return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
+def _cookie_tokens(headers: Headers) -> Iterator[str]:
+    for cookie in headers.get("cookie", "").split(";"):
+        with suppress(CookieError):
+            morsel = SimpleCookie(cookie).get(_COOKIE)
+            yield "" if morsel is None else morsel.value
 
 
-def _token_cookies(headers: Headers) -> str:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
-    except CookieError:
-        return ""
-    return "" if morsel is None else morsel.value
-
-
-def _refused(status: int, why: str) -> Response:
+def _refusal(status: int, why: str) -> Response:
     return PlainTextResponse(f"deltaspace: {why}\n", status_code=status)

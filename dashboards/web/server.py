@@ -61,11 +61,11 @@ def bind_socket(policy: AccessPolicy, port: int | None) -> socket.socket:
 
 
 def dashboard_url(policy: AccessPolicy, listener: socket.socket, path: str = "") -> str:
-    """What a person opens."""
+    """Return the address that a person opens on this network; a proxy's begins with its own origin."""
     host = f"[{policy.host}]" if ":" in policy.host else policy.host
     if policy.host in ("0.0.0.0", "::"):
         host = socket.gethostname()
-    return f"http://{host}:{listener.getsockname()[1]}/{path}{f'?token={policy.token}' if policy.token else ''}"
+    return f"http://{host}:{listener.getsockname()[1]}{policy.path_of(path)}"
 
 
 class _TimedRequests(H11Protocol):

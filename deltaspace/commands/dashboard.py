@@ -16,6 +16,7 @@ from deltaspace.commands.shell_completion import study_names
     "deltaspace dashboard --open",
     "deltaspace dashboard docstrings --export site",
     "DELTASPACE_TOKEN=the-secret-of-my-team deltaspace dashboard --host 192.168.1.7",
+    "deltaspace dashboard --port 8392 --root-path /user/me/proxy/8392 --allow-origin https://hub.example",
 )
 @click.argument("study", required=False, shell_complete=study_names)
 @storage_option
@@ -33,6 +34,14 @@ from deltaspace.commands.shell_completion import study_names
     help="What everybody must know; the variable is safer, for processes are listed with their options.",
 )
 @click.option("--read-only", is_flag=True, help="Refuse notes, tags and requests to stop.")
+@click.option("--root-path", metavar="PATH", default="", help="Path below which a proxy serves it.")
+@click.option(
+    "--allow-origin",
+    "origins",
+    metavar="ORIGIN",
+    multiple=True,
+    help="scheme://host[:port] of a proxy before it; repeatable.",
+)
 def dashboard(  # noqa: PLR0913
     study: str | None,
     storage: str,
@@ -42,11 +51,14 @@ def dashboard(  # noqa: PLR0913
     host: str,
     token: str,
     read_only: bool,
+    root_path: str,
+    origins: tuple[str, ...],
 ) -> None:
     """Show the studies of a storage in the browser, also while they run.
 
     Nobody but this machine reaches it unless an address and a token are given. Who reaches it may write notes and tags,
-    and stop what runs, unless it is --read-only. Ctrl-C ends it.
+    and stop what runs, unless it is --read-only. Ctrl-C ends it. Behind a proxy it needs --root-path
+    and --allow-origin, as in the last example.
     """
     _check_installed()
     from dashboards.web.folder import export_study
@@ -59,11 +71,15 @@ def dashboard(  # noqa: PLR0913
         written = export_study(storage, study, folder)
         say(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
-    policy = AccessPolicy(host=host, token=token, read_only=read_only)
+    policy = AccessPolicy(
+        host=host, token=token, read_only=read_only, root_path=root_path, allowed_origins=tuple(origins)
+    )
     path = "" if study is None else _path_of(storage, study)
     listener = bind_socket(policy, port)
     shown = dashboard_url(policy, listener, path)
     say(shown)
+    for origin in origins:
+        say(f"behind the proxy: {origin}{policy.path_of(path)}", err=True)
     say("Ctrl-C ends it.", err=True)
     if opens:
         import webbrowser

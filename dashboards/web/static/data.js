@@ -4,8 +4,15 @@ export class Refused extends Error {}
 
 export async function ask(address, options = {}) {
   const answer = await fetch(address, { credentials: "same-origin", ...options });
-  const found = await answer.json().catch(() => ({ problem: `the server answers with ${answer.status}.` }));
-  if (!answer.ok) throw new Refused(found.problem ?? `the server answers with ${answer.status}.`);
+  const text = await answer.text();
+  let found = { problem: text.startsWith("deltaspace: ") ? text : `the server answers with ${answer.status} and no data.` };
+  let isData = answer.ok;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    isData = false; // a refusal, or a page of a proxy
+  }
+  if (!isData) throw new Refused(found.problem ?? `the server answers with ${answer.status}.`);
   return found;
 }
 

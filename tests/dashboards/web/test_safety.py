@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from support.asked_dashboard import Asker, dashboard_of
@@ -204,7 +205,7 @@ def test_without_the_token_nothing_is_said(guarded: Asker) -> None:
 def test_the_token_of_the_address_becomes_a_cookie(guarded: Asker) -> None:
     answer = guarded.ask(f"/studies/1/?pick=3&token={TOKEN}")
     assert answer.status == 303
-    assert answer.headers["location"] == "/studies/1/?pick=3"
+    assert answer.headers["location"] == "./?pick=3"
     assert TOKEN in answer.headers["set-cookie"]
     assert "httponly" in answer.headers["set-cookie"].lower()
     assert "samesite=strict" in answer.headers["set-cookie"].lower()
@@ -213,7 +214,16 @@ def test_the_token_of_the_address_becomes_a_cookie(guarded: Asker) -> None:
 
 
 def test_a_token_sends_nobody_elsewhere(guarded: Asker) -> None:
-    assert guarded.ask(f"//evil.example/?token={TOKEN}").headers["location"].startswith("/evil.example")
+    for path in (
+        "//evil.example/",
+        "//evil.example",
+        "/https://evil.example",
+        "/%5C%5Cevil.example",
+        "/.//evil.example",
+    ):
+        target = guarded.ask(f"{path}?token={TOKEN}").headers["location"]
+        assert target.startswith("./")
+        assert urlsplit(urljoin(f"http://{guarded.host}{path}", target)).netloc == guarded.host
 
 
 def test_a_program_gives_the_token_as_a_header(guarded: Asker) -> None:

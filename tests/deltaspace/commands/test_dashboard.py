@@ -62,6 +62,24 @@ def test_another_address_needs_a_token(served, sample_storage, capsys, monkeypat
     assert capsys.readouterr().out == f"http://{socket.gethostname()}:{served.port}/?token={TOKEN}\n"
 
 
+def test_addresses_behind_a_proxy_are_printed(served, sample_storage, capsys):
+    options = ["--root-path", "/user/me/proxy/8392/", "--allow-origin", "https://hub.example", "--token", TOKEN]
+    assert main(["dashboard", "sample", "--storage", sample_storage, "--port", "0", *options]) == 0
+    printed = capsys.readouterr()
+    path = f"/user/me/proxy/8392/studies/1/?token={TOKEN}"
+    assert printed.out == f"http://127.0.0.1:{served.port}{path}\n"
+    assert f"behind the proxy: https://hub.example{path}\n" in printed.err
+
+
+def test_bad_values_of_a_proxy_are_refused_in_a_line(served, sample_storage, capsys):
+    assert main(["dashboard", "--storage", sample_storage, "--root-path", "x"]) == 2
+    assert "deltaspace: --root-path must begin with '/'; got 'x'. " in capsys.readouterr().err
+    assert main(["dashboard", "--storage", sample_storage, "--allow-origin", "hub.example"]) == 2
+    refusal = capsys.readouterr().err
+    assert "deltaspace: --allow-origin must be scheme://host[:port]; got 'hub.example'. " in refusal
+    assert refusal.count("\n") == 1
+
+
 def test_a_port_that_is_taken_is_said(sample_storage, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
