@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -184,3 +184,32 @@ def new_folder(path: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def lfs_pointer(path: Path) -> str | None:
+    """Return the line that refuses a git-lfs pointer in place of a file; None if it is none."""
+    with path.open("rb") as file:
+        if file.read(len(_POINTER)) != _POINTER:
+            return None
+    return f"{path.name} of {path.parent} is a git-lfs pointer, not the file. Run 'git lfs pull' in its folder."
+
+
+def halved_character(value: object) -> str | None:
+    """Return the end of a message on half of a surrogate pair within a value; None if there is none."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            code = ord(value[error.start])
+            return (
+                f"must have whole characters; got \\u{code:04x}, half of one, as of a text that was cut within an "
+                "emoji. Cut texts between characters, or delete the half."
+            )
+        return None
+    inner: Iterable[object] = value if isinstance(value, list | tuple) else ()
+    if isinstance(value, Mapping):
+        inner = (*value, *value.values())
+    return next((found for each in inner if (found := halved_character(each))), None)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from search_space.closest_name import name_hint
 from studies.errors import StudiesError, WishError
 from studies.study_file.sections import task_from_json
-from trial_runner.files import check_regular, whole_file
+from trial_runner.files import check_regular, halved_character, whole_file
 from trial_runner.tasks import TASK_KINDS, Task
 
 if TYPE_CHECKING:
@@ -171,9 +171,12 @@ def _read_rows(source: Path) -> list[dict[str, Any]]:
 def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-        _as_line(row).encode()  # refuse rows that could not be written
+        half = halved_character(row)
+        _as_line(row)  # refuse rows that could not be written
     except (ValueError, RecursionError) as error:
         raise WishError(f"{where} must be a JSON object; got: {error}.") from error
+    if half:
+        raise WishError(f"{where} {half}")
     if not isinstance(row, dict):
         raise WishError(f"{where} must be a JSON object; got {type(row).__name__}.")
     taken = [key for key in _ADDED if key in row]
@@ -276,6 +279,8 @@ def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, 
         parts = (list(given),)
     else:
         parts = tuple(given)
+    if half := halved_character(parts):
+        raise WishError(f"text {number} {half}")
     read = plan.texts(parts) if len(parts) == count else []
     row = tuple(text for text in read if isinstance(text, str) and text.strip())
     if len(row) != count:

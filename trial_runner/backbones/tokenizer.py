@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from search_space.json_text import read_json_text
 from trial_runner.backbones.locate import config_of, source_of
 from trial_runner.errors import BackboneError
-from trial_runner.files import check_regular
+from trial_runner.files import check_regular, lfs_pointer
 from trial_runner.huggingface import hub_access, one_line, quiet_transformers
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def check_tokenizer_files(source: str) -> None:
     for name in (*_FILES, *_LISTS):
         if (folder / name).exists():
             check_regular(folder / name, most_bytes=_MOST_BYTES)
+            if pointer := lfs_pointer(folder / name):
+                raise BackboneError(pointer)
             _check_text(name, (folder / name).read_text(encoding="utf-8"))
 
 

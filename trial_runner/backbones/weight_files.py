@@ -7,6 +7,7 @@ from safetensors import SafetensorError, safe_open
 
 from search_space.backbones.shape import BackboneShape
 from trial_runner.errors import BackboneError
+from trial_runner.files import lfs_pointer
 
 _ADAPTER = "adapter_config.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -28,6 +29,9 @@ def check_folder(name: str, folder: Path, shape: BackboneShape) -> None:
             "Merge the adapter, or move that file away."
         )
     files = sorted(folder.glob("*.safetensors"))
+    for file in (*files, *(pickle for pattern in _PICKLES for pickle in sorted(folder.glob(pattern)))):
+        if pointer := lfs_pointer(file):
+            raise BackboneError(pointer)
     if not files:
         pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
         got = f"{pickles[0]}, a pickle, which could run anything" if pickles else "none"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-_FORMAT = 5  # raise it when the same task would be prepared differently
+_FORMAT = 6  # raise it when the same task would be prepared differently
 
 
 def prepared_for(task: Task, backbone: str) -> Prepared:

@@ -166,6 +166,10 @@ class RawTask(Generic[RowsT]):
         return digest.hexdigest()
 
 
+_NO_TEXT = "no text"
+"""Reason that empties no split: answers may be hidden, texts are not."""
+
+
 def drop_rows(
     raw: RawTask[RowsT],
     reasons_of: Callable[[str, RowsT], Sequence[str | None]],
@@ -179,7 +183,7 @@ def drop_rows(
         what: Name of a row in messages.
 
     Raises:
-        TaskError: If train is missing, or none of its rows can be used.
+        TaskError: If train is missing, or if none of its rows can be used, or of those of a split without texts.
     """
     if "train" not in raw.splits:
         raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")
@@ -196,8 +200,8 @@ def drop_rows(
         if counts.total() < len(split):
             kept = [row for row, reason in enumerate(reasons) if reason is None]
             splits[name] = split if not counts else split.take(kept)
-        elif name == "train":
-            raise TaskError(f"train must have {what} that can be used; got none. {' '.join(map(str, of_split))}")
+        elif name == "train" or _NO_TEXT in counts:
+            raise TaskError(f"{name} must have {what} that can be used; got none. {' '.join(map(str, of_split))}")
     return replace(raw, splits=splits, dropped=tuple(dropped))
 
 

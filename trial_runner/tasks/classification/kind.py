@@ -53,10 +53,10 @@ def _class_indices(
 
 
 def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
-    """Leave out splits whose labels are hidden (-1 or null everywhere) and rows of a declared class that have none.
+    """Leave out splits whose labels are hidden (-1 or null everywhere), and rows without a label or a text.
 
     Raises:
-        TaskError: If train is missing or has no labels, or if a row of otherwise labelled data lacks its label.
+        TaskError: If train is missing or has no labels, or if no row of another split has both.
     """
     minus_one_is_a_label = "train" in task.splits and _HIDDEN in task.splits["train"].labels
 
@@ -65,10 +65,11 @@ def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
             if name == "train":
                 raise TaskError("split 'train' must have labels; every one is missing.")
             return ["no label"] * len(split)
-        if None in split.labels and split.class_names is None:
-            row = split.labels.index(None) + 1
-            raise TaskError(f"each row must have a label; split {name!r} has none in row {row}.")
-        return ["no label" if label is None else None for label in split.labels]
+        texts = zip(*split.columns, strict=True)
+        return [
+            "no label" if label is None else None if all(row) else "no text"
+            for label, row in zip(split.labels, texts, strict=True)
+        ]
 
     return drop_rows(task, unlabelled)
 

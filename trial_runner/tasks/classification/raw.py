@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.columns import check_column, check_text, column, read_groups
+from trial_runner.tasks.data.columns import check_column, column, given_text, read_groups
 from trial_runner.tasks.data.linearise import as_one_text
+from trial_runner.tasks.data.objects import plain_text
 from trial_runner.tasks.splits import normalised
 from trial_runner.tasks.task import Task
 
@@ -102,15 +103,15 @@ def read_split(
             classes.
 
     Raises:
-        TaskError: If a column is missing, the split is empty, a text is missing or blank, or a label is neither
-            an integer nor a string.
+        TaskError: If a column is missing, the split is empty, a text is no string, or a label is neither
+            a number nor a string.
     """
     text_names, label_name = text_columns(task), label_column(task)
     for name in (*text_names, label_name):
         check_column(dataset, name, split)
     columns = tuple(
         tuple(
-            check_text(as_one_text(value, task.join), name, split, row)
+            given_text(as_one_text(value, task.join), name, split, row)
             for row, value in enumerate(column(dataset, name, split), start=1)
         )
         for name in text_names
@@ -126,18 +127,21 @@ def read_split(
 
 
 def _read_label(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
-    """A label as an integer or a string; None if there is none."""
-    if value is None or (class_names is not None and value == _NO_CLASS):
+    """Return a label; None if there is none. A whole number has no fraction: 1 and 1.0 are one class, ``1``."""
+    if value is None or value != value or (class_names is not None and value == _NO_CLASS):
         return None
     if class_names is not None:
         return class_names[int(value)]
     if isinstance(value, bool):
-        return str(value).lower()
+        return plain_text(value)
     if isinstance(value, int):
         return value
+    if isinstance(value, float):
+        text = plain_text(value)
+        return int(value) if str(int(value)) == text else value
     if isinstance(value, str):
         return value if value.strip() else None
     raise TaskError(
-        f"a class label must be an integer or a string; got {value!r} ({type(value).__name__}) in split {split!r}, "
+        f"a class label must be a number or a string; got {value!r} ({type(value).__name__}) in split {split!r}, "
         f"row {row}."
     )

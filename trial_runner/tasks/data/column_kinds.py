@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trial_runner.tasks.data.columns import column, fields_of
 from trial_runner.tasks.data.linearise import is_conversation
+from trial_runner.tasks.data.objects import number_of
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -69,12 +70,26 @@ def look_at(dataset: "Dataset") -> dict[str, Column]:
 
 
 def _look(feature: Any, name: str, values: Sequence[Any]) -> Column:
+    values = _numbers(values)
     there = [value for value in values if value is not None and value != "" and value != []]
     fields = {}
     for key, inner in fields_of(feature).items():
         path = f"{name}.{key}"
         fields[path] = _look(inner, path, [value.get(key) if isinstance(value, dict) else None for value in values])
     return Column(name=name, kind=_kind_of(feature, there), values=tuple(values), fields=fields)
+
+
+def _numbers(values: Sequence[Any]) -> Sequence[Any]:
+    """Return texts as the numbers that they are, if each is one: files of separated values have texts alone."""
+    texts = [value for value in values if value is not None and value != ""]
+    if not all(isinstance(text, str) for text in texts):
+        return values
+    try:
+        numbers = [None if value is None or not value.strip() else number_of(value) for value in values]
+    except ValueError:
+        return values
+    is_whole = all(number is None or number.is_integer() for number in numbers)
+    return [int(number) if is_whole and number is not None else number for number in numbers]
 
 
 def flat(columns: Mapping[str, Column]) -> dict[str, Column]:

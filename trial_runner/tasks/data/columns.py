@@ -76,6 +76,13 @@ def check_text(value: object, name: str, split: str, row: int) -> str:
     return value
 
 
+def given_text(value: object, name: str, split: str, row: int) -> str:
+    """Return a text, nothing where none is given; see `check_text`."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ""
+    return check_text(value, name, split, row)
+
+
 def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: bool = False) -> tuple[str, ...]:
     """One text or a list of texts, also ``{"text": [...]}``; empty if there is none. Each text occurs once.
 

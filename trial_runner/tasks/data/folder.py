@@ -6,7 +6,15 @@ from pathlib import Path
 
 from trial_runner.errors import TaskError
 from trial_runner.files import expanded
-from trial_runner.tasks.data.formats import SAVED, has_known_suffix, is_part, opened_rows, reader_of, stem_of
+from trial_runner.tasks.data.formats import (
+    SAVED,
+    has_known_suffix,
+    is_part,
+    opened_rows,
+    reader_of,
+    reading_notes,
+    stem_of,
+)
 from trial_runner.tasks.splits import RawTask, RowsReader, RowsT, joined
 from trial_runner.tasks.task import NO_GROUP, SPLITS, Task, parts_of, taken_names
 
@@ -133,5 +141,6 @@ def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[Ro
     return RawTask(
         splits={
             split: joined([rows(split, group, held) for group, held in parts.items()]) for split, parts in files.items()
-        }
+        },
+        notes=tuple(note for parts in files.values() for held in parts.values() for note in reading_notes(held)),
     )

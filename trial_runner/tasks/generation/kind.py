@@ -335,7 +335,7 @@ def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSp
             for subject, references in zip(split.subjects, split.references, strict=True)
         ]
         missing = [row for row, reason in enumerate(reasons, start=1) if reason is not None]
-        if name == "train" and missing and (len(missing) == len(split) or task.hub is None):
+        if name == "train" and missing and len(missing) == len(split):
             raise TaskError(f"each row of train must have a text and a target; row {missing[0]} has not.")
         return reasons
 

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.columns import check_column, check_text, column, has_column, read_groups, texts_of
+from trial_runner.tasks.data.columns import (
+    check_column,
+    check_text,
+    column,
+    given_text,
+    has_column,
+    read_groups,
+    texts_of,
+)
 from trial_runner.tasks.data.linearise import as_one_text, before_the_answer, last_answer, linearise, up_to_the_question
 from trial_runner.tasks.splits import RowTuples, normalised
 from trial_runner.tasks.task import Task
@@ -106,17 +114,14 @@ def source_as_read(task: Task, column: str, value: object) -> object:
 
 
 def read_source(value: object, name: str, task: Task, split: str, row: int) -> str:
-    """A text that is read; nothing where the hub's data has none, which nobody can mend."""
-    if task.hub is not None and (value is None or value == "" or str(value).isspace()):
-        return ""
-    return check_text(value, name, split, row)
+    """Return a text that is read; nothing where there is none."""
+    return given_text(value, name, split, row)
 
 
 def _texts(dataset: "Dataset", name: str, task: Task, split: str) -> tuple[tuple[str, ...], ...]:
     values = column(dataset, name, split)
-    skips = task.hub is not None
     return tuple(
-        texts_of(last_answer(value), name, split, row, skips_blank=skips) for row, value in enumerate(values, start=1)
+        texts_of(last_answer(value), name, split, row, skips_blank=True) for row, value in enumerate(values, start=1)
     )
 
 
@@ -135,12 +140,11 @@ def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") 
     groups = read_groups(dataset, task.group, split, group)
     context_name, question_name, answers_name = (getattr(task.questions, key) for key in QUESTION_KEYS)
     values = [column(dataset, name, split) for name in (context_name, question_name, answers_name)]
-    skips = task.hub is not None
     rows: list[tuple[str, str, tuple[str, ...], str]] = []
     for row, (context, question, answers) in enumerate(zip(*values, strict=True), start=1):
         text = read_source(as_one_text(context, task.join), context_name, task, split, row)
         names = question_name, answers_name
-        for asked, given in questions_of(question, answers, names, split, row, skips_blank=skips):
+        for asked, given in questions_of(question, answers, names, split, row, skips_blank=True):
             rows.append((questioned(text, asked), text, given, groups[row - 1]))
     return RawTextSplit(
         sources=tuple(instructed(asked, task) for asked, _, _, _ in rows),

@@ -12,6 +12,7 @@ from trial_runner.errors import TaskError
 from trial_runner.tasks.classification.kind import ClassificationPreparation, Encode, Labelled
 from trial_runner.tasks.classification.raw import Label, RawSplit, label_column, read_split, text_columns
 from trial_runner.tasks.classification.split import PreparedTask
+from trial_runner.tasks.data.objects import THOUSANDS, number_of
 from trial_runner.tasks.evaluation import compute, score_of
 from trial_runner.tasks.kind import place_facts
 from trial_runner.tasks.metrics import METRICS
@@ -76,10 +77,15 @@ def _numbers(labels: tuple[Label | None, ...], _: str) -> npt.NDArray[Any]:
 
 def _read_number(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
     """A label as a number; None if there is none."""
-    if value is None or value == "":
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):
         return None
+    if isinstance(value, str) and THOUSANDS.fullmatch(value.strip()):
+        raise TaskError(
+            f"a label of a regression must be a number; {value!r} in split {split!r}, row {row}, may have a fraction "
+            "or none. Write it with a point, or without a comma."
+        )
     try:
-        number = math.nan if isinstance(value, bool) or class_names is not None else float(value)
+        number = math.nan if isinstance(value, bool) or class_names is not None else number_of(value)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):

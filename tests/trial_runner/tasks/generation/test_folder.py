@@ -307,12 +307,8 @@ GOOD = {"en": "fine", "de": "gut"}
 BAD_ROWS = {
     "a missing source column": ([{"e": "a", "de": "b"}], "must have a column 'en'; it has: e, de"),
     "a missing target column": ([{"en": "a", "ed": "b"}], r"must have a column 'de'; it has: en, ed"),
-    "a blank source": ([GOOD, {"en": " ", "de": "b"}], "got ' ' in column 'en' of split 'train', row 2"),
-    "an empty target": ([GOOD, {"en": "a", "de": ""}], "got '' in column 'de' of split 'train', row 2"),
-    "a missing target": (
-        [GOOD, {"en": "a", "de": None}],
-        "each row of train must have a text and a target; row 2 has not",
-    ),
+    "blank sources": ([{"en": " ", "de": "b"}], "each row of train must have a text and a target; row 1 has not"),
+    "no targets": ([{"en": "a", "de": None}, {"en": "b", "de": ""}], "must have a text and a target; row 1 has not"),
     "no rows": ([], "must hold at least one example"),
 }
 

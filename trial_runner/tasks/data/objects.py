@@ -1,0 +1,153 @@
+"""Rows of JSON objects: texts stay as they are, and numbers of any size exact."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trial_runner.errors import TaskError
+from trial_runner.files import halved_character
+from trial_runner.tasks.data.text_file import chunks, lines_of, opened_text, too_large
+
+if TYPE_CHECKING:
+    from pyarrow import Array, Table
+
+_MOST_COLUMNS = 5_000
+_MOST_LEVELS = 500
+"""Of values within values."""
+_EXACT = 2**53
+"""Largest whole number below which each has a float of its own."""
+
+
+class _Sizes:
+    """How much a file of JSON turns out to hold, while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin with nothing."""
+        self._path = path
+        self._level = 0
+        self._is_text = False
+        self._held = b""
+        self._names: set[bytes] = set()
+
+    def take(self, chunk: bytes) -> None:
+        """Count brackets outside of texts, and names of values at every level: each makes a column.
+
+        Raises:
+            TaskError: If there are too many.
+        """
+        chunk = self._held + chunk
+        end = len(chunk) - (len(chunk) - len(chunk.rstrip(b"\\"))) % 2
+        chunk, self._held = chunk[:end], chunk[end:]
+        parts = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = np.frombuffer(b"".join(parts[self._is_text :: 2]), dtype=np.uint8)
+        first = 1 + self._is_text  # of a text that began before, only its end is here
+        self._names.update(
+            text
+            for text, after in zip(parts[first::2], parts[first + 1 :: 2], strict=False)
+            if after.lstrip()[:1] == b":"
+        )
+        if len(self._names) > _MOST_COLUMNS:
+            raise too_large(self._path, f"at most {_MOST_COLUMNS:,} columns")
+        self._is_text ^= len(parts) % 2 == 0
+        steps = np.isin(outside, list(b"[{")).astype(np.int64) - np.isin(outside, list(b"]}"))
+        levels = self._level + np.cumsum(steps)
+        if len(levels) and levels.max() > _MOST_LEVELS:
+            raise too_large(self._path, f"at most {_MOST_LEVELS} values within each other")
+        self._level = max(0, int(levels[-1])) if len(levels) else self._level
+
+
+def read_objects(paths: Sequence[Path], most_bytes: int | None = None) -> "Table":
+    """Read files of JSON objects, one a line, or a list of them.
+
+    Args:
+        paths: Parts of one split.
+        most_bytes: About so much of the beginning of lines is read; None reads all.
+
+    Raises:
+        TaskError: If what stands there is no object, or a column cannot be one; names file and line.
+    """
+    import pyarrow
+
+    rows = [row for path in paths for row in _rows(path, most_bytes)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = [_column([row.get(name) for row in rows]) for name in names]
+    return pyarrow.table(columns, names=names)
+
+
+def _rows(path: Path, most_bytes: int | None) -> Iterator[Mapping[str, Any]]:
+    sizes = _Sizes(path)
+    for chunk in chunks(path, most_bytes):
+        sizes.take(chunk)
+    with opened_text(path, most_bytes) as text:
+        begin = text.read(1 << 16).lstrip()[:1]
+        text.seek(0)
+        if begin == "[":
+            values: Any = _parsed(text.read(), path.name)
+            for number, value in enumerate(values, start=1):
+                yield _checked(value, f"row {number} of {path.name}")
+            return
+        for number, line in enumerate(lines_of(text, most_bytes), start=1):
+            if line.strip():
+                where = f"line {number} of {path.name}"
+                yield _checked(_parsed(line, where), where)
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{where} must be readable as json; {getattr(error, 'msg', error)}.") from error
+
+
+def _checked(row: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise TaskError(f"{where} must be a JSON object; got {type(row).__name__}.")
+    if half := halved_character(row):
+        raise TaskError(f"{where} {half}")
+    return row
+
+
+def _column(values: list[Any]) -> "Array":
+    """Return a column; one of texts, numbers and truths together becomes text, and other mixed values stay JSON."""
+    import pyarrow
+
+    with suppress(pyarrow.ArrowException, OverflowError):
+        return pyarrow.array(values)
+    if all(value is None or isinstance(value, str | int | float) for value in values):
+        return pyarrow.array([plain_text(value) for value in values], type=pyarrow.string())
+    texts = [None if value is None else json.dumps(value) for value in values]
+    return pyarrow.array(texts, type=pyarrow.json_())
+
+
+def plain_text(value: str | float | None) -> str | None:
+    """Return the one text of a value: a whole number has no fraction, so that 1 and 1.0 are both ``1``."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return str(value)
+
+
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+"""A number that may be with a fraction after a decimal comma, or a thousand times as much."""
+
+
+def number_of(value: str | float) -> float:
+    """Return the number that a text is, also with a decimal comma.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+        value = value.replace(",", ".")
+    if isinstance(value, str) and "_" in value:
+        raise ValueError(f"{value!r} is no number")
+    return float(value)

@@ -1,0 +1,252 @@
+"""Rows of separated values, such as those of spreadsheets: every cell is text, and every row has the same cells.
+
+``pandas`` drops or moves cells of rows whose length differs from the header's, so that rows are read by ``csv``, which
+tells how many cells and lines each has.
+"""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trial_runner.errors import TaskError
+from trial_runner.tasks.data.text_file import LONGEST_LINE, blank_end, lines_of, opened_text
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+_SEPARATORS = (",", "\t", ";", "|")
+_SNIFFED_LINES = 200
+_MOST_COLUMNS = 5_000
+_NAMELESS = "Unnamed: 0"
+_BACKSLASH = re.compile(r'\\["\\]|\\')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dialect:
+    """How cells are written.
+
+    Attributes:
+        is_quoted: Whether quotes enclose cells.
+        is_escaped: Whether a backslash stands before a quote in a cell.
+    """
+
+    separator: str
+    is_quoted: bool = True
+    is_escaped: bool = False
+
+    def rows(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+        """Yield each row that is not blank, with the number of its first line.
+
+        Raises:
+            _RowError: If a row is not written so.
+        """
+        held = _Lines(lines, self.is_escaped)
+        reader = csv.reader(
+            held,
+            delimiter=self.separator,
+            quoting=csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE,
+            escapechar="\\" if self.is_escaped else None,
+            strict=True,
+        )
+        while True:
+            first = held.begin()
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                raise _RowError(first, held.problem(str(error))) from None
+            if row is None:
+                return
+            if len(row) > 1 or (row and row[0].strip()):
+                yield first, row
+
+
+class _RowError(Exception):
+    """A row that is not written as its dialect says."""
+
+    def __init__(self, line: int, said: str) -> None:
+        """Keep the line."""
+        super().__init__(said)
+        self.line, self.said = line, said
+
+
+class _Lines:
+    """Lines as ``csv`` takes them, those of the row at hand kept."""
+
+    def __init__(self, lines: Iterator[str], is_escaped: bool) -> None:
+        """Begin before the first line."""
+        self._lines, self._is_escaped = lines, is_escaped
+        self._count = 0
+        self._row: list[str] = []
+
+    def __iter__(self) -> "Iterator[str]":
+        """Return itself."""
+        return self
+
+    def __next__(self) -> str:
+        """Return the next line; where backslashes escape, one that does not is doubled."""
+        line = next(self._lines)
+        self._count += 1
+        self._row.append(line)
+        if self._is_escaped and "\\" in line:
+            return _BACKSLASH.sub(lambda found: found[0] if len(found[0]) > 1 else "\\\\", line)
+        return line
+
+    def begin(self) -> int:
+        """Begin a row; return the number of its first line."""
+        self._row.clear()
+        return self._count + 1
+
+    def problem(self, said: str) -> str:
+        """Return what is wrong with the row at hand."""
+        first, opens, is_open = self._count - len(self._row) + 1, 0, False
+        for number, line in enumerate(self._row, start=first):
+            plain = line.replace('\\"', "") if self._is_escaped else line
+            for _ in range(plain.replace('""', "").count('"')):
+                is_open = not is_open
+                opens = number
+        if is_open and ("unexpected end" in said or "field limit" in said):
+            return f"the quote that opens in line {opens} never ends. Close it, or double it within a quoted text."
+        if "field limit" in said:
+            return f"line {first} has a cell above {LONGEST_LINE:,} characters. Write it with less in it."
+        return (
+            f"line {first} has a quoted text that goes on after its quote. Double the quotes within it, as in "
+            '"he said ""no""".'
+        )
+
+
+def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
+    """Read a file of separated values; its cells are texts.
+
+    Args:
+        most_bytes: About so much of its beginning is read; None reads all.
+
+    Raises:
+        TaskError: If its first line names no columns, or a row is not as long as it; names the line.
+    """
+    with opened_text(path, most_bytes) as text:
+        lines = list(islice(lines_of(text, most_bytes), _SNIFFED_LINES))
+    limit = csv.field_size_limit(LONGEST_LINE)
+    try:
+        problems: list[_RowError] = []
+        for dialect in _dialects(path, lines):
+            try:
+                return _read(path, dialect, most_bytes)
+            except _RowError as error:
+                problems.append(error)
+        raise TaskError(f"{path.name} of {path.parent}: {problems[0].said}")
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
+    """Return how cells may be written, the likeliest first; whichever reads all rows is taken."""
+    separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=lambda each: _fit(lines, each))
+    quoted = [_Dialect(separator=separator), _Dialect(separator=separator, is_escaped=True)]
+    if separator != "\t":
+        return quoted
+    odd = [line for line in lines if line.count('"') % 2]
+    is_quoted = not odd or len({line.count("\t") for line in lines if line.strip()}) > 1
+    plain = [_Dialect(separator=separator, is_quoted=False)]
+    return quoted + plain if is_quoted else plain + quoted
+
+
+def _fit(lines: Sequence[str], separator: str) -> tuple[bool, float, int]:
+    """Return how well a separator fits: whether it makes several names, for how many rows as many, how many."""
+    try:
+        rows = [row for _, row in _Dialect(separator=separator).rows(iter(lines))]
+    except _RowError:
+        rows = list(csv.reader(lines, delimiter=separator))
+    names = len(rows[0]) if rows else 0
+    return names > 1, sum(len(row) == names for row in rows) / max(1, len(rows)), names
+
+
+def _read(path: Path, dialect: _Dialect, most_bytes: int | None) -> "Table":
+    import pyarrow
+
+    with opened_text(path, most_bytes) as text:
+        rows = dialect.rows(lines_of(text, most_bytes))
+        found: list[list[str]] = []
+        _, header = next(rows, (1, []))
+        names = header[: len(header) - blank_end(header)]
+        _check_header(path, names)
+        width, first_length, arrays = len(names), 0, [[] for _ in names]  # type: ignore[var-annotated]
+        for line, row in _whole(rows, most_bytes):
+            first_length = first_length or len(row)
+            cells, more = row[:width], row[width:]
+            if any(cell.strip() for cell in more):
+                if len(row) <= len(header) and len(header) > width:
+                    raise _RowError(line, _nameless(header, row, width, line))
+                raise _RowError(line, _uneven(line, len(row), len(header), dialect.separator))
+            if len(cells) < width or (len(row) != first_length and max(len(row), first_length) > len(header)):
+                raise _RowError(line, _uneven(line, len(row), len(header), dialect.separator))
+            found.append(cells)
+            if len(found) == _BATCH_ROWS:
+                _add(arrays, found)
+        _add(arrays, found)
+    columns = [pyarrow.chunked_array(parts, type=pyarrow.string()) for parts in arrays]
+    return pyarrow.table(columns, names=[name or _NAMELESS for name in names])
+
+
+_BATCH_ROWS = 20_000
+
+
+def _add(arrays: list[list[object]], rows: list[list[str]]) -> None:
+    """Move rows to the arrays of their columns."""
+    import pyarrow
+
+    for parts, cells in zip(arrays, zip(*rows, strict=True), strict=bool(rows)):
+        parts.append(pyarrow.array(cells, type=pyarrow.string()))
+    rows.clear()
+
+
+def _whole(rows: Iterator[tuple[int, list[str]]], most_bytes: int | None) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows; of a beginning without a last one that is cut within a quoted text."""
+    try:
+        yield from rows
+    except _RowError as error:
+        if most_bytes is None or "never ends" not in error.said:
+            raise
+
+
+def _uneven(line: int, got: int, wanted: int, separator: str) -> str:
+    word = {"\t": "tab"}.get(separator, repr(separator))
+    return (
+        f"line {line} has {got} cells where the first line names {wanted}. Put quotes around texts that contain the "
+        f"separator, which is {word}."
+    )
+
+
+def _nameless(header: list[str], row: list[str], width: int, line: int) -> str:
+    filled = [str(number) for number, cell in enumerate(row, start=1) if number > width and cell.strip()]
+    return (
+        f"line {line} has values in column{'s' * (len(filled) > 1)} {', '.join(filled)}, which the first line does "
+        f"not name. Delete the {len(header) - width} separators at the end of the first line, or name the columns."
+    )
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    """Refuse a first line that is a row of the data."""
+    if len(names) > _MOST_COLUMNS:
+        raise TaskError(
+            f"{path.name} must have at most {_MOST_COLUMNS:,} columns; it has {len(names):,}. Leave some out."
+        )
+    blank = [str(number) for number, name in enumerate(names, start=1) if not name.strip() and number > 1]
+    odd = [name for name in names if _is_number(name) or len(name) > 100]
+    if odd or blank or len(set(names)) < len(names) or not names:
+        got = ", ".join(repr(name if len(name) <= 30 else f"{name[:29]}…") for name in names[:4])
+        raise TaskError(
+            f"the first line of {path.name} must name its columns, each once; got {got}. Put a line such as "
+            "'text,label' before it."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,146 @@
+"""Files of text: opened, decoded and bounded, whatever wrote them."""
+
+import codecs
+import gzip
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from trial_runner.errors import TaskError
+from trial_runner.files import lfs_pointer
+
+GZIP = ".gz"
+LONGEST_LINE = 16 << 20
+"""In characters, and in bytes; a cell is at most as long."""
+_CHUNK_BYTES = 1 << 20
+_MOST_TIMES_PACKED = 100
+"""No texts are packed to a smaller share."""
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
+"""Signs within words and runs of letters with accents: texts of another code page, read as Windows' Western one."""
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a name is that of a file packed by gzip."""
+    return path.name.lower().endswith(GZIP)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, unpacked.
+
+    Raises:
+        TaskError: If it cannot be read.
+    """
+    try:
+        return gzip.open(path) if is_packed(path) else path.open("rb")  # type: ignore[return-value]
+    except OSError as error:
+        raise TaskError(f"{path.name} must be readable; {error.strerror}.") from error
+
+
+def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
+    """Yield the content of a file, or its beginning.
+
+    Raises:
+        TaskError: If it unpacks to far more than its size tells, or a line of it is too long.
+    """
+    left = LONGEST_LINE + _MOST_TIMES_PACKED * path.stat().st_size
+    of_line = taken = 0
+    with opened(path) as file:
+        while chunk := file.read(_CHUNK_BYTES if most_bytes is None else min(_CHUNK_BYTES, most_bytes - taken)):
+            taken += len(chunk)
+            if is_packed(path) and taken > left:
+                raise too_large(path, f"at most {_MOST_TIMES_PACKED} times its size when it is unpacked")
+            if not path.name.lower().removesuffix(GZIP).endswith(".json"):
+                first = max(chunk.find(b"\n"), chunk.find(b"\r"))
+                of_line += len(chunk) if first < 0 else first
+                if of_line > LONGEST_LINE:
+                    raise too_large(path, f"lines of at most {LONGEST_LINE:,} bytes")
+                if first >= 0:
+                    of_line = len(chunk) - 1 - max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
+            yield chunk
+
+
+def too_large(path: Path, most: str) -> TaskError:
+    """Return the error of a file that holds more than it may."""
+    return TaskError(f"{path.name} must have {most}; it has more. Write it with less in it.")
+
+
+def check_no_pointer(path: Path) -> None:
+    """Refuse the pointer that git-lfs leaves in place of a file.
+
+    Raises:
+        TaskError: If it is one.
+    """
+    if path.is_file() and (pointer := lfs_pointer(path)):
+        raise TaskError(pointer)
+
+
+def encoding_of(path: Path, most_bytes: int | None = None) -> str:
+    """Return the encoding of a file of text: that of its mark, else UTF-8, else Windows' Western code page.
+
+    Raises:
+        TaskError: If it is none of them; names the line.
+    """
+    with opened(path) as file:
+        begin = file.read(4)
+    marked = next((name for mark, name in _MARKS.items() if begin.startswith(mark)), None)
+    line, decoder = 1, codecs.getincrementaldecoder(marked or "utf-8")()
+    for chunk in chunks(path, most_bytes):
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].count(b"\n")
+            if marked is None and _is_western(path, most_bytes):
+                return "cp1252"
+            raise TaskError(
+                f"{path.name} must be UTF-8 text; got byte 0x{error.object[error.start]:02x} in line {line}. "
+                "Save it as UTF-8 in the program that wrote it (spreadsheets: 'CSV UTF-8')."
+            ) from None
+        line += chunk.count(b"\n")
+    return marked or "utf-8"
+
+
+def _is_western(path: Path, most_bytes: int | None) -> bool:
+    """Return whether Windows' Western code page makes words of a file."""
+    decoder = codecs.getincrementaldecoder("cp1252")()
+    try:
+        return not any(_NO_WESTERN.search(decoder.decode(chunk)) for chunk in chunks(path, most_bytes))
+    except UnicodeDecodeError:
+        return False
+
+
+@contextmanager
+def opened_text(path: Path, most_bytes: int | None = None) -> Iterator[TextIO]:
+    """Open a file as text, line ends as they are; see `encoding_of`."""
+    encoding = encoding_of(path, most_bytes)
+    with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
+        yield text
+
+
+def lines_of(text: TextIO, most_bytes: int | None = None) -> Iterator[str]:
+    """Yield lines, each with its end; of a beginning those that are whole, at least one."""
+    taken = 0
+    while line := text.readline(LONGEST_LINE + 1):
+        taken += len(line)
+        if most_bytes is not None and taken > most_bytes and taken > len(line):
+            return
+        yield line
+
+
+def reading_note(path: Path) -> str | None:
+    """Return the line that says how a file of text is read; None if it is UTF-8."""
+    encoding = encoding_of(path)
+    return None if encoding.startswith("utf-8") else f"{path.name}: read as {encoding}, not UTF-8"
+
+
+def blank_end(names: list[str]) -> int:
+    """Return how many names at the end are blank."""
+    return len(list(takewhile(lambda name: not name.strip(), reversed(names))))
