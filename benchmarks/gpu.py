@@ -114,14 +114,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small sizes, also on a CPU")
     parser.add_argument("--equality", action="store_true", help="only the equality")
-    given = parser.parse_args()
-    if not (given.quick or torch.cuda.is_available()):
+    arguments = parser.parse_args()
+    if not (arguments.quick or torch.cuda.is_available()):
         sys.exit("cannot measure: PyTorch found no GPU. Check the program with --quick.")
     with tempfile.TemporaryDirectory(prefix="gpu-") as name:
         for precision in ("fp64", "bf16"):
-            for line in equality(new_setting(Path(name) / "plain", precision, is_small=given.quick)):
+            for line in equality(new_setting(Path(name) / "plain", precision, is_small=arguments.quick)):
                 print(line, flush=True)
-    for script, *options in () if given.equality else commands(is_quick=given.quick):
+    for script, *options in () if arguments.equality else commands(is_quick=arguments.quick):
         print(f"\n{script} {' '.join(options)}", flush=True)
         subprocess.run([sys.executable, str(HERE / script), *options], check=True)
 
