@@ -111,7 +111,7 @@ def _gone(bench: Bench, *, backend: str, replaced: bool) -> Outcome:
     if replaced:
         shutil.copy(copy, file)
     seconds = seconds_to_end(process, began_at)
-    problems = wrong_error(study, "replaced by another file" if replaced else "it was deleted")
+    problems = wrong_error(study, "replaced by another file" if replaced else "was deleted while in use")
     if replaced and [path.read_bytes() for path in _files(file)] != [copy.read_bytes()]:
         problems.append("the replaced file was written, or one beside it")
     if not replaced:

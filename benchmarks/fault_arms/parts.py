@@ -13,7 +13,7 @@ from fault_arms.bench import Bench, Case, Outcome, fault_outcome, seconds_to_end
 
 _TRIALS = {"ray": 70, "inline": 42}
 _LEASE = "8"
-_SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "told to stop by SIGTERM"}
+_SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "stopped by SIGTERM"}
 
 
 def _lost(bench: Bench, *, part: str) -> Outcome:
@@ -22,7 +22,7 @@ def _lost(bench: Bench, *, part: str) -> Outcome:
     process, started = study.launches[-1], everybody(study.launches[-1])
     os.kill(named(process, part), signal.SIGKILL)
     seconds = seconds_to_end(process)
-    problems = wrong_error(study, "Ray must ", "Nothing is lost: launch again to continue.")
+    problems = wrong_error(study, "Ray stopped", "Nothing is lost: launch again to continue.")
     problems += [f"process {pid} is left" for pid in left(started)]
     finish(study)
     return fault_outcome(study, [seconds], problems)

@@ -71,7 +71,7 @@ def _read_only(bench: Bench, *, backend: str) -> Outcome:
         study = bench.launched_study("sqlite", backend, 2 * _TRIALS[backend])
         subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
         seconds = seconds_to_end(study.launches[-1])
-        problems = wrong_error(study, "snapshots must be written", "Read-only file system")
+        problems = wrong_error(study, "cannot write a snapshot", "Read-only file system")
         subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
         finish(study)
         return fault_outcome(study, [seconds], problems)
