@@ -159,7 +159,7 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         (GOOD + "[1]\n", "line 2 of {} must be a JSON object; got list."),
         (GOOD + "\n" + GOOD, "line 2 of {} must be a JSON object; got: "),
         (GOOD + '{"text": "red", "about": "sea", "p": NaN}\n', "line 2 of {} must be a JSON object; got: "),
-        (GOOD + '{"text": "\\ud800", "about": "sea"}\n', "line 2 of {} must be a JSON object; got: "),
+        (GOOD + '{"text": "\\ud800", "about": "sea"}\n', "line 2 of {} must have whole characters; got "),
         (
             '{"text": "red", "abuot": "sea"}\n',
             "line 1 of {} must have a key 'about'; got: text, abuot. Did you mean",
