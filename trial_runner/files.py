@@ -190,7 +190,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def lfs_pointer(path: Path) -> str | None:
-    """Return the line that refuses a git-lfs pointer in place of a file; None if it is none."""
+    """Return the message about a git-lfs pointer in place of a file; None for any other file."""
     with path.open("rb") as file:
         if file.read(len(_POINTER)) != _POINTER:
             return None
@@ -198,7 +198,7 @@ def lfs_pointer(path: Path) -> str | None:
 
 
 def halved_character(value: object) -> str | None:
-    """Return the end of a message on half of a surrogate pair within a value; None if there is none."""
+    """Return the end of a message about half a surrogate pair in a value; None if there is none."""
     if isinstance(value, str):
         try:
             value.encode()

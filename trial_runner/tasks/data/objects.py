@@ -1,4 +1,4 @@
-"""Rows of JSON objects: texts stay as they are, and numbers of any size exact."""
+"""Reader of JSON objects: texts stay texts, and numbers of any size stay exact."""
 
 import json
 import re
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = 5_000
 _MOST_LEVELS = 500
-"""Of values within values."""
+"""Largest depth of nested values."""
 _EXACT = 2**53
-"""Largest whole number below which each has a float of its own."""
+"""Whole numbers below it have a float each."""
 
 
 class _Sizes:
-    """How much a file of JSON turns out to hold, while it is read."""
+    """Bounds on the names and the depth of a JSON file, checked while it is read."""
 
     def __init__(self, path: Path) -> None:
-        """Begin with nothing."""
+        """Start with nothing."""
         self._path = path
         self._level = 0
         self._is_text = False
@@ -62,14 +62,14 @@ class _Sizes:
 
 
 def read_objects(paths: Sequence[Path], most_bytes: int | None = None) -> "Table":
-    """Read files of JSON objects, one a line, or a list of them.
+    """Read files of JSON objects, one per line or in a list.
 
     Args:
         paths: Parts of one split.
-        most_bytes: About so much of the beginning of lines is read; None reads all.
+        most_bytes: Number of bytes to read from the beginning of each file of lines, about; None reads all.
 
     Raises:
-        TaskError: If what stands there is no object, or a column cannot be one; names file and line.
+        TaskError: If a row is not an object, or a column has no common type; names file and line.
     """
     import pyarrow
 
@@ -113,7 +113,7 @@ def _checked(row: Any, where: str) -> Mapping[str, Any]:
 
 
 def _column(values: list[Any]) -> "Array":
-    """Return a column; one of texts, numbers and truths together becomes text, and other mixed values stay JSON."""
+    """Return a column; texts, numbers and truth values together become text, other mixtures stay JSON."""
     import pyarrow
 
     with suppress(pyarrow.ArrowException, OverflowError):
@@ -125,7 +125,7 @@ def _column(values: list[Any]) -> "Array":
 
 
 def plain_text(value: str | float | None) -> str | None:
-    """Return the one text of a value: a whole number has no fraction, so that 1 and 1.0 are both ``1``."""
+    """Return the text of a value; a whole number has no fraction, so 1 and 1.0 are both ``1``."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -137,14 +137,14 @@ def plain_text(value: str | float | None) -> str | None:
 
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
-"""A number that may be with a fraction after a decimal comma, or a thousand times as much."""
+"""Number that may have a decimal comma or a separator of thousands."""
 
 
 def number_of(value: str | float) -> float:
-    """Return the number that a text is, also with a decimal comma.
+    """Return the number of a text, also with a decimal comma.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text is not a number.
     """
     if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
         value = value.replace(",", ".")

@@ -1,7 +1,7 @@
-"""Rows of separated values, such as those of spreadsheets: every cell is text, and every row has the same cells.
+"""Reader of separated values, such as those of spreadsheets: every cell is text, and all rows have as many cells.
 
-``pandas`` drops or moves cells of rows whose length differs from the header's, so that rows are read by ``csv``, which
-tells how many cells and lines each has.
+``pandas`` drops or moves cells of rows whose length differs from the header's, so the rows are read by ``csv``, which
+reports the number of cells and lines of each.
 """
 
 import csv
@@ -27,9 +27,10 @@ _BACKSLASH = re.compile(r'\\["\\]|\\')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dialect:
-    """How cells are written.
+    """Notation of cells.
 
     Attributes:
+        separator: Character between cells.
         is_quoted: Whether quotes enclose cells.
         is_escaped: Whether a backslash stands before a quote in a cell.
     """
@@ -42,7 +43,7 @@ class _Dialect:
         """Yield each row that is not blank, with the number of its first line.
 
         Raises:
-            _RowError: If a row is not written so.
+            _MalformedRow: If a row does not follow the dialect.
         """
         held = _Lines(lines, self.is_escaped)
         reader = csv.reader(
@@ -57,27 +58,27 @@ class _Dialect:
             try:
                 row = next(reader, None)
             except csv.Error as error:
-                raise _RowError(first, held.problem(str(error))) from None
+                raise _MalformedRow(first, held.problem(str(error))) from None
             if row is None:
                 return
             if len(row) > 1 or (row and row[0].strip()):
                 yield first, row
 
 
-class _RowError(Exception):
-    """A row that is not written as its dialect says."""
+class _MalformedRow(Exception):  # noqa: N818 - ends the attempt to read a dialect, reaches no user
+    """Row that does not follow a dialect."""
 
     def __init__(self, line: int, said: str) -> None:
-        """Keep the line."""
+        """Store the line and the message."""
         super().__init__(said)
         self.line, self.said = line, said
 
 
 class _Lines:
-    """Lines as ``csv`` takes them, those of the row at hand kept."""
+    """Iterator of lines for ``csv`` that keeps those of the current row."""
 
     def __init__(self, lines: Iterator[str], is_escaped: bool) -> None:
-        """Begin before the first line."""
+        """Start before the first line."""
         self._lines, self._is_escaped = lines, is_escaped
         self._count = 0
         self._row: list[str] = []
@@ -87,7 +88,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        """Return the next line; where backslashes escape, one that does not is doubled."""
+        """Return the next line; in a dialect with escapes, double each backslash that escapes nothing."""
         line = next(self._lines)
         self._count += 1
         self._row.append(line)
@@ -101,7 +102,7 @@ class _Lines:
         return self._count + 1
 
     def problem(self, said: str) -> str:
-        """Return what is wrong with the row at hand."""
+        """Return the message about the current row."""
         first, opens, is_open = self._count - len(self._row) + 1, 0, False
         for number, line in enumerate(self._row, start=first):
             plain = line.replace('\\"', "") if self._is_escaped else line
@@ -122,20 +123,21 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
     """Read a file of separated values; its cells are texts.
 
     Args:
-        most_bytes: About so much of its beginning is read; None reads all.
+        path: The file.
+        most_bytes: Number of bytes to read from its beginning, about; None reads all.
 
     Raises:
-        TaskError: If its first line names no columns, or a row is not as long as it; names the line.
+        TaskError: If the first line has no names of columns, or a row has another number of cells; names the line.
     """
     with opened_text(path, most_bytes) as text:
         lines = list(islice(lines_of(text, most_bytes), _SNIFFED_LINES))
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
-        problems: list[_RowError] = []
+        problems: list[_MalformedRow] = []
         for dialect in _dialects(path, lines):
             try:
                 return _read(path, dialect, most_bytes)
-            except _RowError as error:
+            except _MalformedRow as error:
                 problems.append(error)
         raise TaskError(f"{path.name} of {path.parent}: {problems[0].said}")
     finally:
@@ -143,7 +145,7 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
 
 
 def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
-    """Return how cells may be written, the likeliest first; whichever reads all rows is taken."""
+    """Return possible dialects, likeliest first; the first one that reads all rows is used."""
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=lambda each: _fit(lines, each))
     quoted = [_Dialect(separator=separator), _Dialect(separator=separator, is_escaped=True)]
     if separator != "\t":
@@ -155,10 +157,10 @@ def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
 
 
 def _fit(lines: Sequence[str], separator: str) -> tuple[bool, float, int]:
-    """Return how well a separator fits: whether it makes several names, for how many rows as many, how many."""
+    """Return the fit of a separator: whether it makes several names, the share of rows with as many, their number."""
     try:
         rows = [row for _, row in _Dialect(separator=separator).rows(iter(lines))]
-    except _RowError:
+    except _MalformedRow:
         rows = list(csv.reader(lines, delimiter=separator))
     names = len(rows[0]) if rows else 0
     return names > 1, sum(len(row) == names for row in rows) / max(1, len(rows)), names
@@ -179,10 +181,10 @@ def _read(path: Path, dialect: _Dialect, most_bytes: int | None) -> "Table":
             cells, more = row[:width], row[width:]
             if any(cell.strip() for cell in more):
                 if len(row) <= len(header) and len(header) > width:
-                    raise _RowError(line, _nameless(header, row, width, line))
-                raise _RowError(line, _uneven(line, len(row), len(header), dialect.separator))
+                    raise _MalformedRow(line, _nameless(header, row, width, line))
+                raise _MalformedRow(line, _uneven(line, len(row), len(header), dialect.separator))
             if len(cells) < width or (len(row) != first_length and max(len(row), first_length) > len(header)):
-                raise _RowError(line, _uneven(line, len(row), len(header), dialect.separator))
+                raise _MalformedRow(line, _uneven(line, len(row), len(header), dialect.separator))
             found.append(cells)
             if len(found) == _BATCH_ROWS:
                 _add(arrays, found)
@@ -204,10 +206,10 @@ def _add(arrays: list[list[object]], rows: list[list[str]]) -> None:
 
 
 def _whole(rows: Iterator[tuple[int, list[str]]], most_bytes: int | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows; of a beginning without a last one that is cut within a quoted text."""
+    """Yield rows, without an unfinished last one if only a beginning is read."""
     try:
         yield from rows
-    except _RowError as error:
+    except _MalformedRow as error:
         if most_bytes is None or "never ends" not in error.said:
             raise
 
@@ -229,7 +231,7 @@ def _nameless(header: list[str], row: list[str], width: int, line: int) -> str:
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Refuse a first line that is a row of the data."""
+    """Refuse a first line that is a row of data."""
     if len(names) > _MOST_COLUMNS:
         raise TaskError(
             f"{path.name} must have at most {_MOST_COLUMNS:,} columns; it has {len(names):,}. Leave some out."

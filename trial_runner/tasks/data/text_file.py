@@ -1,4 +1,4 @@
-"""Files of text: opened, decoded and bounded, whatever wrote them."""
+"""Text files: opening, decoding, bounds on their size."""
 
 import codecs
 import gzip
@@ -15,21 +15,21 @@ from trial_runner.files import lfs_pointer
 
 GZIP = ".gz"
 LONGEST_LINE = 16 << 20
-"""In characters, and in bytes; a cell is at most as long."""
+"""Most characters, and bytes, of a line or a cell."""
 _CHUNK_BYTES = 1 << 20
 _MOST_TIMES_PACKED = 100
-"""No texts are packed to a smaller share."""
+"""Largest ratio of unpacked to packed size of texts."""
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
-"""Signs within words and runs of letters with accents: texts of another code page, read as Windows' Western one."""
+"""Signs within words and runs of accented letters, which text of another code page has if it is read as cp1252."""
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether a name is that of a file packed by gzip."""
+    """Return whether a file name is that of a gzip file."""
     return path.name.lower().endswith(GZIP)
 
 
@@ -49,7 +49,7 @@ def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
     """Yield the content of a file, or its beginning.
 
     Raises:
-        TaskError: If it unpacks to far more than its size tells, or a line of it is too long.
+        TaskError: If it unpacks to far more than its size, or has too long a line.
     """
     left = LONGEST_LINE + _MOST_TIMES_PACKED * path.stat().st_size
     of_line = taken = 0
@@ -69,12 +69,12 @@ def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
 
 
 def too_large(path: Path, most: str) -> TaskError:
-    """Return the error of a file that holds more than it may."""
+    """Return the error of a file that exceeds a bound."""
     return TaskError(f"{path.name} must have {most}; it has more. Write it with less in it.")
 
 
 def check_no_pointer(path: Path) -> None:
-    """Refuse the pointer that git-lfs leaves in place of a file.
+    """Refuse a git-lfs pointer in place of a file.
 
     Raises:
         TaskError: If it is one.
@@ -84,7 +84,7 @@ def check_no_pointer(path: Path) -> None:
 
 
 def encoding_of(path: Path, most_bytes: int | None = None) -> str:
-    """Return the encoding of a file of text: that of its mark, else UTF-8, else Windows' Western code page.
+    """Return the encoding of a text file: that of its byte order mark, else UTF-8, else cp1252.
 
     Raises:
         TaskError: If it is none of them; names the line.
@@ -109,7 +109,7 @@ def encoding_of(path: Path, most_bytes: int | None = None) -> str:
 
 
 def _is_western(path: Path, most_bytes: int | None) -> bool:
-    """Return whether Windows' Western code page makes words of a file."""
+    """Return whether a file is readable text in cp1252."""
     decoder = codecs.getincrementaldecoder("cp1252")()
     try:
         return not any(_NO_WESTERN.search(decoder.decode(chunk)) for chunk in chunks(path, most_bytes))
@@ -119,14 +119,14 @@ def _is_western(path: Path, most_bytes: int | None) -> bool:
 
 @contextmanager
 def opened_text(path: Path, most_bytes: int | None = None) -> Iterator[TextIO]:
-    """Open a file as text, line ends as they are; see `encoding_of`."""
+    """Open a file as text, with its line ends; see `encoding_of`."""
     encoding = encoding_of(path, most_bytes)
     with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         yield text
 
 
 def lines_of(text: TextIO, most_bytes: int | None = None) -> Iterator[str]:
-    """Yield lines, each with its end; of a beginning those that are whole, at least one."""
+    """Yield lines with their ends; of a beginning only whole ones, but at least one."""
     taken = 0
     while line := text.readline(LONGEST_LINE + 1):
         taken += len(line)
@@ -136,11 +136,11 @@ def lines_of(text: TextIO, most_bytes: int | None = None) -> Iterator[str]:
 
 
 def reading_note(path: Path) -> str | None:
-    """Return the line that says how a file of text is read; None if it is UTF-8."""
+    """Return the line about the encoding of a text file; None for UTF-8."""
     encoding = encoding_of(path)
     return None if encoding.startswith("utf-8") else f"{path.name}: read as {encoding}, not UTF-8"
 
 
 def blank_end(names: list[str]) -> int:
-    """Return how many names at the end are blank."""
+    """Return the number of blank names at the end."""
     return len(list(takewhile(lambda name: not name.strip(), reversed(names))))
