@@ -20,6 +20,7 @@ from trial_runner.huggingface import quiet_transformers
 from trial_runner.tasks import TASK_KINDS, TaskKind
 from trial_runner.tasks.data.column_kinds import Column, look_at, names_of
 from trial_runner.tasks.inspection import columns_in, guess
+from trial_runner.tasks.splits import some_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -127,8 +128,8 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
 
 
 def _some(dataset: "Dataset", most: int) -> "Dataset":
-    """Rows from all over a dataset."""
-    return dataset if len(dataset) <= most else dataset.select(range(0, len(dataset), -(-len(dataset) // most)))
+    """Return rows from all over a dataset; chosen by hash, since every n-th of sorted rows may be of one label."""
+    return dataset if len(dataset) <= most else dataset.select(some_rows(len(dataset), most))
 
 
 def _measured(study: Mapping[str, Any], rows: "Dataset") -> tuple[dict[str, Any], Counter[Any]]:
