@@ -1,4 +1,4 @@
-"""A study as files: pages and their data, for any web server; nothing asks a database any more."""
+"""Export of a study as files: pages and their data for any web server, without a database."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,24 +8,24 @@ from dashboards.errors import DashboardWishError
 from dashboards.jsonable import to_json
 from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import WatchedStudy
-from dashboards.web.page_html import STATIC, plotly_folder, rendered
+from dashboards.web.page_html import STATIC, plotly_folder, render_page
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page, PageRequest
 
 
 def export_study(url: str, name: str, folder: Path) -> int:
-    """Write a study to a new folder; returns how many files that took.
+    """Write a study to a new folder and return the number of files.
 
     Args:
-        url: Of its storage.
-        folder: Must not exist, or be empty.
+        url: URL of the storage.
+        folder: Target; it must not exist, or be empty.
 
     Raises:
-        DashboardError: If the folder holds something.
+        DashboardError: If the folder is not empty.
         UnknownStudyError: If there is no study of that name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DashboardWishError(f"the folder of an export must be new or empty; got {folder}. Choose another.")
+        raise DashboardWishError(f"the folder of an export must be new or empty; got {folder}. Choose another one.")
     storage = WatchedStorage(url)
     try:
         study = storage.named(name)
@@ -37,23 +37,23 @@ def export_study(url: str, name: str, folder: Path) -> int:
 
 
 def _files(storage: WatchedStorage, study: WatchedStudy) -> Iterator[tuple[str, bytes]]:
-    """Pages and answers by their place in the folder."""
+    """Yield path and content of every page and its data."""
     for page in PAGES:
         if not (page.of_study and page.is_exported):
             continue
         place = "index.html" if page.name == "live" else f"{page.name}/index.html"
-        yield place, rendered(page, study.record, is_live=False).encode()
+        yield place, render_page(page, study.record, is_live=False).encode()
         yield from _answers(storage, study, page)
     yield ".nojekyll", b""
 
 
 def _answers(storage: WatchedStorage, study: WatchedStudy, page: Page) -> Iterator[tuple[str, bytes]]:
-    """What a page asks for; of answers to many questions those that can be foreseen."""
-    for name, give in page.answers.items():
-        asked = PageRequest(storage=storage, watched=study, waits=True)
-        stars = page.stars[name](asked) if name in page.stars else () if "*" in name else ("",)
+    """Yield the data of a page; for names with a `*`, one file per possible value."""
+    for name, function in page.answers.items():
+        request = PageRequest(storage=storage, watched=study, waits=True)
+        stars = page.stars[name](request) if name in page.stars else () if "*" in name else ("",)
         for star in map(str, stars):
-            yield f"api/{name.replace('*', star)}", to_json(give(replace(asked, given={"*": star})))
+            yield f"api/{name.replace('*', star)}", to_json(function(replace(request, given={"*": star})))
 
 
 def _write(path: Path, content: bytes) -> int:
@@ -63,7 +63,7 @@ def _write(path: Path, content: bytes) -> int:
 
 
 def _copy(folder: Path) -> int:
-    """What every page needs, as it stands in the packages, but for the modes that it has there."""
+    """Copy scripts and style sheets, without their file modes, and return the number of files."""
     target, plotly = folder / "static", plotly_folder() / "plotly.min.js"
     own = [path for path in STATIC.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     places = {target / path.relative_to(STATIC): path for path in own} | {target / "plotly" / plotly.name: plotly}

@@ -1,4 +1,4 @@
-"""Pages as HTML: a head, the navigation, and where the data are. Scripts show them; nothing of a study is markup."""
+"""HTML of the pages: head, navigation, addresses of the data. Scripts draw the rest; no value of a study is markup."""
 
 import re
 from functools import cache
@@ -20,26 +20,26 @@ _TEMPLATES = Environment(loader=PackageLoader("dashboards.web"), autoescape=True
 
 
 def plotly_folder() -> Path:
-    """The folder of the wheel of Plotly that holds its script."""
+    """Return the folder of Plotly's wheel that contains its script."""
     return Path(str(files("plotly"))) / "package_data"
 
 
 @cache
 def plotly_styles() -> tuple[str, ...]:
-    """Names of the style sheets that Plotly would write into a page that has no element of that name.
+    """Return the ids of the style sheets that Plotly writes into a page without elements of these ids.
 
-    They are for maps, which nothing here draws, and pages refuse styles that stand in them.
+    They are for maps, which no page draws, and the content security policy forbids inline styles.
     """
     return tuple(_OWN_STYLES.findall((plotly_folder() / "plotly.min.js").read_text(encoding="utf-8")))
 
 
-def rendered(page: Page, study: StudyRecord | None, *, is_live: bool, may_write: bool = False) -> str:
-    """A page as HTML.
+def render_page(page: Page, study: StudyRecord | None, *, is_live: bool, may_write: bool = False) -> str:
+    """Render a page as HTML.
 
     Args:
-        study: That it is about; None for pages about all.
-        is_live: Whether a server answers; else it stands in a folder, with its data beside it.
-        may_write: Whether notes, tags and requests to stop are taken.
+        study: Subject of the page; None for pages about the whole storage.
+        is_live: Whether a server answers; otherwise the page is a file with its data next to it.
+        may_write: Whether notes, tags and requests to stop are accepted.
     """
     up = "./" if page.name in ("live", "studies") else "../"
     root = f"{up}../../" if study is not None and is_live else up

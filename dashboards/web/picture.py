@@ -1,4 +1,4 @@
-"""Where the edits of a configuration stand in a block: what each reads and writes, as a picture to be drawn."""
+"""Positions of a configuration's edits in a block, with the tensors that each reads and writes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,49 +13,49 @@ from search_space.words.ports import PORT_NAMES
 PORT_WIDTH, PORT_HEIGHT = 62, 24
 EDIT_WIDTH, EDIT_HEIGHT = 140, 38
 
-_COLUMN = 106
-_EDITS_AT = 256
+_COLUMN_X = 106
+_EDITS_X = 256
 _PANEL = 410
 _GAP = 10
 _TOP = 44
 
-# No two tensors that an edit may read or write stand at one height, so that no arrow crosses the box of another.
+# Tensors that an edit may read or write have different heights, so that no arrow crosses another box.
 _ATTENTION = {
-    Port.RES_IN: (_COLUMN, 426),
+    Port.RES_IN: (_COLUMN_X, 426),
     Port.X_ATTN: (56, 350),
     Port.CTX: (156, 380),
     Port.Q: (36, 236),
     Port.K: (106, 270),
     Port.V: (176, 304),
-    Port.HEAD: (_COLUMN, 184),
-    Port.CONCAT: (_COLUMN, 138),
-    Port.O: (_COLUMN, 94),
-    Port.NORM: (_COLUMN, 50),
+    Port.HEAD: (_COLUMN_X, 184),
+    Port.CONCAT: (_COLUMN_X, 138),
+    Port.O: (_COLUMN_X, 94),
+    Port.NORM: (_COLUMN_X, 50),
 }
 _FFN = {
-    Port.RES_F: (_COLUMN, 400),
-    Port.X_FFN: (_COLUMN, 340),
-    Port.U: (_COLUMN, 262),
+    Port.RES_F: (_COLUMN_X, 400),
+    Port.X_FFN: (_COLUMN_X, 340),
+    Port.U: (_COLUMN_X, 262),
     Port.G: (36, 300),
-    Port.M: (_COLUMN, 205),
-    Port.F: (_COLUMN, 145),
-    Port.SUM: (_COLUMN, 95),
-    Port.NORM: (_COLUMN, 45),
+    Port.M: (_COLUMN_X, 205),
+    Port.F: (_COLUMN_X, 145),
+    Port.SUM: (_COLUMN_X, 95),
+    Port.NORM: (_COLUMN_X, 45),
 }
 _ATTENTION_FLOWS = "res_in-x_attn res_in-ctx x_attn-q ctx-k ctx-v q-head k-head v-head head-concat concat-o o-norm"
 _FFN_FLOWS = "res_f-x_ffn x_ffn-u x_ffn-g u-m g-m m-f f-sum sum-norm"
-"""Which tensors arrows join, by their names."""
+"""Arrows between tensors, as ``from-to``."""
 
 
 Drawing = dict[str, Any]
-"""Something to be drawn, as what JSON knows."""
+"""Drawing as JSON values."""
 
 
 def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Drawing:
-    """The picture of a configuration: its panels, which words its norms have, and edits outside the blocks.
+    """Return the drawing of a configuration: two panels, the label of its norms, and edits outside of the blocks.
 
     Args:
-        shape: Of the backbone; None where it is not known, then there are no formulas.
+        shape: Shape of the backbone; None if unknown, in which case there are no formulas.
     """
     attention = [edit for edit in configuration.edits if edit.site.is_attention]
     ffn = [edit for edit in configuration.edits if edit.site is Site.FFN and edit.write in _FFN]
@@ -64,40 +64,40 @@ def picture_of(configuration: Configuration, shape: BackboneShape | None) -> Dra
     places = {port: place for port, place in _FFN.items() if is_gated or port is not Port.G}
     return {
         "panels": [
-            _panel("Attention", _ATTENTION, _ATTENTION_FLOWS, attention, shape),
-            _panel("FFN", places, _FFN_FLOWS, ffn, shape),
+            _draw_panel("Attention", _ATTENTION, _ATTENTION_FLOWS, attention, shape),
+            _draw_panel("FFN", places, _FFN_FLOWS, ffn, shape),
         ],
-        "outside": [_drawn(edit, shape, 0, 0) for edit in outside],
+        "outside": [_draw_edit(edit, shape, 0, 0) for edit in outside],
         "norm": "" if shape is None else shape.norm.label,
     }
 
 
-def _panel(
+def _draw_panel(
     title: str, places: dict[Port, tuple[int, int]], flows: str, edits: Sequence[Edit], shape: BackboneShape | None
 ) -> Drawing:
-    """A sublayer with its edits; ``x`` and ``y`` of what is in it are middles."""
+    """Return the drawing of a sublayer with its edits; ``x`` and ``y`` are centres."""
     names = {port.value for port in places}
     heights = _spread([_middle(edit, places) for edit in edits])
-    middle = _EDITS_AT + EDIT_WIDTH // 2
+    middle = _EDITS_X + EDIT_WIDTH // 2
     return {
         "title": title,
         "ports": [{"name": port.value, "meaning": PORT_NAMES[port], "x": x, "y": y} for port, (x, y) in places.items()],
         "flows": [pair for flow in flows.split() if names.issuperset(pair := flow.split("-"))],
-        "edits": [_drawn(edit, shape, middle, y) for edit, y in zip(edits, heights, strict=True)],
+        "edits": [_draw_edit(edit, shape, middle, y) for edit, y in zip(edits, heights, strict=True)],
         "width": _PANEL,
         "height": max([*(y for _, y in places.values()), *heights]) + 40,
     }
 
 
 def _middle(edit: Edit, places: dict[Port, tuple[int, int]]) -> int:
-    """Half way between what an edit reads and what it writes."""
+    """Return the height half way between the tensors that an edit reads and writes."""
     _, write = places[edit.write]
     _, read = places[edit.read] if edit.read is not None else places[edit.write]
     return (read + write) // 2
 
 
 def _spread(wanted: Sequence[int]) -> list[int]:
-    """Heights of boxes that do not overlap, each as near to what is wanted as the ones above leave it."""
+    """Return heights of boxes from top to bottom without overlap, each as near to the wanted height as possible."""
     heights = [0] * len(wanted)
     free = _TOP
     for index in sorted(range(len(wanted)), key=lambda one: wanted[one]):
@@ -106,13 +106,13 @@ def _spread(wanted: Sequence[int]) -> list[int]:
     return heights
 
 
-def _drawn(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> Drawing:
-    """An edit beside the tensors that it reads and writes."""
-    sized, gate = edit.sized_form, edit.gate
+def _draw_edit(edit: Edit, shape: BackboneShape | None, x: int, y: int) -> Drawing:
+    """Return the drawing of an edit."""
+    gate = edit.gate
     reads = "" if edit.read is None else f"reads {PORT_NAMES[edit.read]} and "
     return {
         "form": edit.form.name,
-        "label": edit.form.name if sized is None else f"{edit.form.name} {sized.width}",
+        "label": f"{edit.form.name} {edit.form.size}".strip(),
         "said": f"{edit.form.describe(edit)}: {reads}writes {PORT_NAMES[edit.write]}",
         "gate": gate.name if gate.fixed_scale is None else f"{gate.name} {gate.fixed_scale:g}",
         "read": None if edit.read is None else edit.read.value,

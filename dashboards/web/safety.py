@@ -1,8 +1,8 @@
 """Access control of the dashboard, and the restrictions that its pages put on the browser.
 
 A page of another site can make a browser send requests to any address, this machine's included. Every request therefore
-passes three checks: the `Host` header must be a name of the dashboard (DNS rebinding), the page that sends it must have
-its origin, and one path alone accepts changes. An address that other machines reach also requires a token.
+passes three checks. The `Host` header must be a name of the dashboard (DNS rebinding). The page that sends it must have
+its origin. One path alone accepts changes. An address that other machines reach also requires a token.
 """
 
 import hmac
@@ -113,12 +113,12 @@ class AccessPolicy:
         """`root_path` without a slash at its end, as cookies and addresses have it."""
         return self.root_path.rstrip("/")
 
-    def is_known_host(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Return whether a `Host` header names the dashboard, or a proxy of an allowed origin."""
         name = _host_name(host)
         return self._is_own_name(name) or any(name == urlsplit(one.lower()).hostname for one in self.allowed_origins)
 
-    def is_known_origin(self, origin: str, host: str) -> bool:
+    def accepts_origin(self, origin: str, host: str) -> bool:
         """Return whether a page may send requests, given its origin and the `Host` header."""
         origin, host = _without_default_port(origin), host.lower()
         if self._is_own_name(_host_name(host)) and origin in (f"http://{host}", f"https://{host}"):
@@ -130,7 +130,7 @@ class AccessPolicy:
         return not self.token or hmac.compare_digest(token.encode(), self.token.encode())
 
     def path_of(self, page: str) -> str:
-        """Return what a person writes behind the origin to open a page, the token included."""
+        """Return the path of a page after the origin, with prefix and token."""
         return f"{self.prefix}/{page}{f'?token={self.token}' if self.token else ''}"
 
     def route_of(self, path: str) -> str:
@@ -203,7 +203,7 @@ class AccessMiddleware:
     def _early_response(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a refusal or a redirect; None for a request that the application handles."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._policy.is_known_host(hosts[0]):
+        if len(hosts) != 1 or not self._policy.accepts_host(hosts[0]):
             name = next((f" https://{host}" for host in hosts if _HOST.fullmatch(host)), "=…")
             way = f"Open the address that it printed; behind a proxy, start it with --allow-origin{name}."
             return _refusal(421, f"this name is not one of the dashboard's. {way}")
@@ -215,22 +215,22 @@ class AccessMiddleware:
         is_writing = _ANNOTATION_PATH.fullmatch(scope["path"]) is not None
         allowed = ("POST",) if is_writing or scope["path"] == QUERY_PATH else ("GET", "HEAD")
         if scope["method"] not in allowed:
-            return _refusal(405, "nothing can be changed here.")
+            return _refusal(405, f"the method here must be {' or '.join(allowed)}; got {scope['method']}.")
         if is_writing and self._policy.read_only:
-            return _refusal(403, "this dashboard only reads. Start it without --read-only.")
+            return _refusal(403, "cannot write: the dashboard is read-only. Start it without --read-only.")
         given = parse_qs(scope["query_string"].decode("latin-1"))
         if self._policy.token:
             if "token" in given and scope["method"] == "GET" and self._policy.accepts_token(given.pop("token")[0]):
                 return self._with_cookie(self._redirect(scope["path"], given))
             if not self._has_token(headers):
-                return _refusal(401, "a token is needed. Open the address with ?token=… as the dashboard printed it.")
+                return _refusal(401, "a token is required. Open the address with ?token=… as the dashboard printed it.")
         return self._redirect("", given) if self._policy.prefix and not scope["path"] else None
 
     def _is_trusted_page(self, scope: Scope, headers: Headers, host: str) -> bool:
-        """Return whether a page of the dashboard sends the request, or a person who follows a link."""
+        """Return whether the request comes from a page of the dashboard or from a followed link."""
         origin = headers.get("origin")
         if origin is not None:
-            return self._policy.is_known_origin(origin, host)
+            return self._policy.accepts_origin(origin, host)
         is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
         is_page = not scope["path"].startswith("/api/")
         return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)

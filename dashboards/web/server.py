@@ -1,4 +1,4 @@
-"""Binds an address and serves the dashboard until it is told to stop."""
+"""HTTP server of the dashboard, in this process or in another one."""
 
 import asyncio
 import errno
@@ -20,26 +20,26 @@ from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.safety import AccessPolicy
 
 PORT = 8088
-"""Where it listens unless told otherwise; the next free one of `_TRIES` where that is taken."""
+"""Default port; where it is taken, the next free one of `_TRIES`."""
 
 _TRIES = 20
 _REQUEST_SECONDS = 10.0
-"""A connection whose request is not whole by then is closed."""
+"""Time limit for a complete request; the connection is closed after it."""
 
-_MOST_CONNECTIONS = 128
-"""Of more, that is closed which has waited longest for its request to be whole."""
+_MAX_CONNECTIONS = 128
+"""Number of open connections above which the longest incomplete request is closed."""
 
 _ACCEPTED_AT_ONCE = 32
 
 
 def bind_socket(policy: AccessPolicy, port: int | None) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Args:
         port: None for the first free one from `PORT` on; 0 for any.
 
     Raises:
-        DashboardError: If the address or the port cannot be had.
+        DashboardError: If the address or the port cannot be bound.
     """
     ports = range(PORT, PORT + _TRIES) if port is None else (port,)
     family = socket.AF_INET6 if ":" in policy.host else socket.AF_INET
@@ -53,7 +53,7 @@ def bind_socket(policy: AccessPolicy, port: int | None) -> socket.socket:
             if error.errno == errno.EADDRINUSE and one != ports[-1]:
                 continue
             raise DashboardError(
-                f"{policy.host} port {one} cannot be had ({error.strerror or error}). Choose another with --port."
+                f"cannot listen on {policy.host} port {one}: {error.strerror or error}. Choose another with --port."
             ) from error
         listener.listen(128)
         return listener
@@ -61,7 +61,7 @@ def bind_socket(policy: AccessPolicy, port: int | None) -> socket.socket:
 
 
 def dashboard_url(policy: AccessPolicy, listener: socket.socket, path: str = "") -> str:
-    """Return the address that a person opens on this network; a proxy's begins with its own origin."""
+    """Return the address that a browser on this network opens; behind a proxy the origin differs."""
     host = f"[{policy.host}]" if ":" in policy.host else policy.host
     if policy.host in ("0.0.0.0", "::"):
         host = socket.gethostname()
@@ -69,47 +69,47 @@ def dashboard_url(policy: AccessPolicy, listener: socket.socket, path: str = "")
 
 
 class _TimedRequests(H11Protocol):
-    """HTTP that bounds the time and the number of half-sent requests; uvicorn bounds only the time between requests."""
+    """HTTP with limits on the time and number of incomplete requests; uvicorn limits only the time between requests."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the time limit of a request."""
         super().connection_made(transport)
         self._deadline = self.loop.call_later(_REQUEST_SECONDS, transport.close)
-        all_of_them = cast("set[_TimedRequests]", self.connections)
-        there = [one for one in all_of_them if not one.transport.is_closing()]
-        if len(there) > _MOST_CONNECTIONS:
-            waiting = {one._deadline.when(): one for one in there if one._deadline is not None}
-            waiting[min(waiting)].transport.close()
+        connections = cast("set[_TimedRequests]", self.connections)
+        open_ones = [one for one in connections if not one.transport.is_closing()]
+        if len(open_ones) > _MAX_CONNECTIONS:
+            incomplete = {one._deadline.when(): one for one in open_ones if one._deadline is not None}
+            incomplete[min(incomplete)].transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Wait for the rest of a request, or no longer."""
+        """Cancel the time limit once the request is complete."""
         if self._deadline is None:
             self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.close)
         super().data_received(data)
         if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR):
-            self._stop_waiting()
+            self._cancel_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
-        self._stop_waiting()
+        """Cancel the time limit."""
+        self._cancel_deadline()
         super().connection_lost(exc)
 
-    def _stop_waiting(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
 
 def create_server(storage: WatchedStorage, policy: AccessPolicy) -> uvicorn.Server:
-    """A server that is not running yet; in a thread that is not the main one it leaves signals to others."""
+    """Return a server that does not run yet; outside of the main thread it installs no signal handlers."""
     return uvicorn.Server(
         uvicorn.Config(
             Dashboard(storage).application(policy),
-            loop="asyncio",  # not what happens to be installed
+            loop="asyncio",  # uvloop would be chosen where it is installed
             http=_TimedRequests,
-            log_config=None,  # uvicorn's would close the handlers of the process, and absl's its stream with it
+            log_config=None,  # uvicorn's would close all handlers of the process, and absl's closes its stream
             log_level="warning",
             lifespan="off",
             ws="none",
@@ -132,12 +132,12 @@ def serve(url: str, policy: AccessPolicy, listener: socket.socket) -> None:
 
 @contextmanager
 def dashboard_process(url: str, *, port: int | None = None) -> Iterator[str]:
-    """The address of a dashboard that another process serves, so that it costs a launch nothing.
+    """Serve a dashboard from another process and yield its address, so that a launch loses no time to it.
 
-    It ends with the context, and with this process, however that ends.
+    The process ends with the context, and with this process, even if that is killed.
 
     Raises:
-        DashboardError: If no port can be had, or it does not begin to serve.
+        DashboardError: If no port is free.
     """
     listener = bind_socket(AccessPolicy(), port)
     context = multiprocessing.get_context("spawn")
@@ -153,7 +153,7 @@ def dashboard_process(url: str, *, port: int | None = None) -> Iterator[str]:
 
 
 def _serve_until_parent_exits(url: str, listener: socket.socket) -> None:
-    """Serve until the launch is over; Ctrl-C is the launch's matter."""
+    """Serve until the launch ends; the launch alone handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     storage = WatchedStorage(url)
     server = create_server(storage, AccessPolicy())

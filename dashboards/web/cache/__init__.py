@@ -1,4 +1,4 @@
-"""What is known of the studies of a storage, read anew only where it changed.
+"""Cache of the studies of a storage, updated where they changed.
 
-Every read is a short transaction of a connection that cannot write, so that no launch waits for a reader.
+Every read is a short transaction on a read-only connection, so no launch waits for a reader.
 """

@@ -1,4 +1,4 @@
-"""What takes long is worked out in one thread, once per state, and never for more than a tenth of the time."""
+"""Slow results, computed in one thread, once per state, and for at most a tenth of the time."""
 
 import threading
 import time
@@ -6,57 +6,61 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-_REST = 9.0
-"""How long it rests after work, in units of what the work took."""
+_PAUSE_RATIO = 9.0
+"""Pause after a computation, in units of its duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedResult:
-    """What was worked out.
+    """Result of a computation.
 
     Attributes:
-        state: Of what it was worked out.
-        value: The result; None if there is none.
-        problem: Why there is none; empty if there is.
-        times: 1, 2, 3, … of its question.
+        state: State of the study for which it was computed.
+        value: The result; None if it failed.
+        problem: Error message; empty on success.
+        number: Number of the computation, from 1.
     """
 
     state: Hashable
     value: object
     problem: str
-    times: int
+    number: int
 
 
 class Background:
-    """A question that is worked out again when what it is about has changed, and somebody asks.
+    """A value that is computed again when it is requested for a new state.
 
     Args:
-        executor: One thread for all questions of a storage.
-        refusals: Errors that are answers: their text is shown.
+        executor: Single thread, shared by all values of a storage.
+        refusals: User-facing errors, whose text becomes `CachedResult.problem`.
     """
 
     def __init__(self, executor: Executor, refusals: tuple[type[Exception], ...]) -> None:
-        """Know nothing yet."""
+        """Start without a result."""
         self._executor = executor
         self._refusals = refusals
         self._lock = threading.Lock()
         self._is_busy = False
-        self._rests_until = 0.0
-        self.found: CachedResult | None = None
+        self._idle_until = 0.0
+        self.newest: CachedResult | None = None
         """The newest result; None before the first."""
 
     def ask(self, state: Hashable, work: Callable[[], object], *, waits: bool = False) -> CachedResult | None:
-        """The newest result, which may be of an earlier state unless one waits; a new one is on its way then."""
-        found = self.found
-        if found is not None and found.state == state:
-            return found
+        """Return the newest result, and start a computation if the state is new.
+
+        Args:
+            waits: Whether to compute the result of this state now; otherwise the result may be of an earlier one.
+        """
+        newest = self.newest
+        if newest is not None and newest.state == state:
+            return newest
         if waits:
             return self._work(state, work)
         with self._lock:
-            if not self._is_busy and time.monotonic() >= self._rests_until:
+            if not self._is_busy and time.monotonic() >= self._idle_until:
                 self._is_busy = True
                 self._executor.submit(self._work, state, work)
-        return found
+        return newest
 
     def _work(self, state: Hashable, work: Callable[[], object]) -> CachedResult:
         began = time.monotonic()
@@ -67,8 +71,8 @@ class Background:
             problem = str(error)
         finally:
             with self._lock:
-                times = 1 + (self.found.times if self.found is not None else 0)
-                found = self.found = CachedResult(state=state, value=value, problem=problem, times=times)
+                number = 1 + (self.newest.number if self.newest is not None else 0)
+                newest = self.newest = CachedResult(state=state, value=value, problem=problem, number=number)
                 self._is_busy = False
-                self._rests_until = time.monotonic() + _REST * (time.monotonic() - began)
-        return found
+                self._idle_until = time.monotonic() + _PAUSE_RATIO * (time.monotonic() - began)
+        return newest

@@ -1,4 +1,4 @@
-"""A storage that is watched; it may begin to exist later."""
+"""Cache of a storage, which need not exist yet."""
 
 import secrets
 import threading
@@ -11,17 +11,17 @@ from studies.records import EventKind, StudyRecord
 
 
 class WatchedStorage:
-    """The studies of a storage, each read anew only where it changed.
+    """The studies of a storage, each read again only where it changed.
 
     Args:
-        url: Of the database, which need not be there yet.
+        url: URL of the database, which need not exist yet.
     """
 
     def __init__(self, url: str) -> None:
-        """Open nothing yet."""
+        """Open no connection yet."""
         self.url = url
         self.session = secrets.token_hex(8)
-        """Unlike that of any other process, so that versions are not taken for those of another."""
+        """Random id of the process; versions are valid only within it."""
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dashboard")
         self._lock = threading.Lock()
         self._ledger: Ledger | None = None
@@ -32,7 +32,7 @@ class WatchedStorage:
         """The open storage.
 
         Raises:
-            StorageError: If it is not there, or cannot be read.
+            StorageError: If it does not exist or cannot be read.
         """
         with self._lock:
             if self._ledger is None:
@@ -40,19 +40,18 @@ class WatchedStorage:
             return self._ledger
 
     def studies(self) -> list[WatchedStudy]:
-        """All studies, oldest first.
+        """Return all studies, oldest first.
 
         Raises:
-            StorageError: If the storage is not there, or cannot be read.
+            StorageError: If the storage does not exist or cannot be read.
         """
         return [self._watched(record) for record in self.ledger.studies()]
 
     def study(self, key: int) -> WatchedStudy:
-        """The study of a key.
+        """Return the study of a key.
 
         Raises:
             UnknownStudyError: If there is none.
-            StorageError: If the storage is not there, or cannot be read.
         """
         known = self._studies.get(key)
         if known is not None:
@@ -63,15 +62,15 @@ class WatchedStorage:
         raise UnknownStudyError(f"no study {key}. Look for it in the list of studies.")
 
     def named(self, name: str) -> WatchedStudy:
-        """The study of a name.
+        """Return the study of a name.
 
         Raises:
-            UnknownStudyError: If there is none; names those that exist.
+            UnknownStudyError: If there is none; the message lists those that exist.
         """
         return self._watched(self.ledger.study(name))
 
     def annotate(self, study: WatchedStudy, kind: EventKind, text: str, trial: int | None) -> None:
-        """Record what a person says; the storage is open for writing no longer than that takes.
+        """Record an annotation; the storage is open for writing only meanwhile.
 
         Raises:
             StudiesError: If there is no such trial, or the storage cannot be written.
@@ -81,7 +80,7 @@ class WatchedStorage:
         study.forget()
 
     def close(self) -> None:
-        """Stop working things out, and close all connections."""
+        """Stop computations and close all connections."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         if self._ledger is not None:
             self._ledger.close()

@@ -1,4 +1,4 @@
-"""One study as it is watched: its trials, what changed of them and when, their curves, their ranking."""
+"""Cache of one study: its trials with the versions in which they changed, curves, ranking, views."""
 
 import threading
 import time
@@ -23,11 +23,11 @@ from trial_runner.errors import RunnerError
 from trial_runner.requests import Reading
 
 REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
-"""Errors that are meant for a user, so that their text is an answer."""
+"""User-facing errors, whose text is the response."""
 
-_LEAST_SECONDS = 0.2
+_MIN_SECONDS = 0.2
 _ESTIMATED = 2000
-"""Places up to which trials that are not complete are told their estimates; complete ones always are."""
+"""Number of ranks up to which incomplete trials get estimates; complete trials always do."""
 _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
 
 _SIDES = ("attention", "ffn")
@@ -35,16 +35,16 @@ _SITE = tuple(field.name for field in fields(SideDimensions))
 _PLAIN = tuple(field.name for field in fields(TrialOutline) if field.name not in (*_SIDES, "ended_at"))
 
 COLUMNS = (*_PLAIN, "ended_at", *(f"{side}_{name}" for side in _SIDES for name in _SITE))
-"""What a row holds, in this order; times are seconds since 1970."""
+"""Columns of a row, in order; times are seconds since 1970."""
 
 
 class WatchedStudy:
-    """A study that is read again where it may have changed; ended trials never do.
+    """A study whose open trials are read again; ended trials never change.
 
     Args:
-        ledger: Where it is.
-        record: Of the study.
-        executor: Works out what takes long.
+        ledger: Storage that contains it.
+        record: Record of the study.
+        executor: Thread for slow computations.
     """
 
     def __init__(self, ledger: Ledger, record: StudyRecord, executor: Executor) -> None:
@@ -58,74 +58,76 @@ class WatchedStudy:
         self._trials: list[tuple[int, TrialOutline]] = []
         """By number, with the version of the study in which each became what it is."""
         self._version = 0
-        self._said: list[EventRecord] = []
+        self._annotation_events: list[EventRecord] = []
         self._read_at = float("-inf")
         self._views: dict[str, Background] = {}
 
     @property
     def trials(self) -> tuple[TrialOutline, ...]:
-        """All trials by number, as they were last read, without what they are."""
+        """Outlines of all trials by number, as last read."""
         with self._lock:
             return tuple(trial for _, trial in self._trials)
 
     @cached_property
     def shape(self) -> BackboneShape | None:
-        """Of its backbone; None where the machine does not have it."""
+        """Shape of the backbone; None if this machine does not have it."""
         try:
             return shape_of(config_of(self.record.backbone))
         except REFUSALS:
             return None
 
     def refresh(self) -> int:
-        """Read what may have changed, unless that was just done; returns the version, which grows with every change."""
+        """Read possible changes, unless that was just done, and return the version, which grows with every change."""
         with self._lock:
-            if time.monotonic() - self._read_at >= _LEAST_SECONDS:
+            if time.monotonic() - self._read_at >= _MIN_SECONDS:
                 self._read()
                 self._read_at = time.monotonic()
             return self._version
 
     def forget(self) -> None:
-        """Read at once when next asked: somebody has written."""
+        """Read again at the next request, because an annotation was written."""
         with self._lock:
             self._read_at = float("-inf")
 
     def annotations(self) -> dict[int | None, Annotation]:
-        """What people have said, by number of the trial; of the study by None."""
-        return annotations_of(self._said)
+        """Return the annotations by number of the trial; that of the study has None."""
+        return annotations_of(self._annotation_events)
 
     def _read(self) -> None:
         key, known = self.record.id, len(self._trials)
-        self._said = self.ledger.user_events(key)
+        self._annotation_events = self.ledger.user_events(key)
         self.counts = self.ledger.state_counts(key)
         total = sum(self.counts.values())
-        still_open = self.ledger.trials(key, states=_OPEN)
-        ended = {trial.number for _, trial in self._trials if trial.state in _OPEN} - {one.number for one in still_open}
-        changed = [*still_open, *(self.ledger.trial(key, number) for number in ended)]
-        read = [TrialOutline.of(trial) for trial in changed]
+        running = self.ledger.trials(key, states=_OPEN)
+        ended = {trial.number for _, trial in self._trials if trial.state in _OPEN} - {one.number for one in running}
+        changed = [*running, *(self.ledger.trial(key, number) for number in ended)]
+        outlines = [TrialOutline.of(trial) for trial in changed]
         if total > known:
-            read += self.ledger.outlines(key, known)
-        # A trial that is newer than the count follows with the next look; numbers have no gaps.
-        by_number = {trial.number: trial for trial in read if trial.number < total}
-        news = [one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number][1]]
-        self._version += bool(news)
-        for trial in news:
+            outlines += self.ledger.outlines(key, known)
+        # Trials created after the count are read next time; numbers have no gaps.
+        by_number = {trial.number: trial for trial in outlines if trial.number < total}
+        updated = [
+            one for number, one in sorted(by_number.items()) if number >= known or one != self._trials[number][1]
+        ]
+        self._version += bool(updated)
+        for trial in updated:
             self._trials[trial.number : trial.number + 1] = [(self._version, trial)]
 
     def rows(self, since: int) -> dict[str, object]:
-        """The version, and rows of all trials that changed after an earlier one."""
+        """Return the version, and the rows of all trials that changed after an earlier one."""
         version = self.refresh()
         with self._lock:
             changed = [one for became, one in self._trials if became > since]
         return {"version": version, "columns": COLUMNS, "rows": [*map(_row, changed)]}
 
     def curves(self, numbers: Collection[int]) -> dict[int, list[Reading]]:
-        """Readings by number of the trial, of those that there are."""
+        """Return the readings by number of the trial; unknown numbers are left out."""
         self.refresh()
-        there = range(len(self._trials))
-        return {number: self.ledger.readings(self.record.id, number) for number in numbers if number in there}
+        existing = range(len(self._trials))
+        return {number: self.ledger.readings(self.record.id, number) for number in numbers if number in existing}
 
     def ranking(self, *, waits: bool = False) -> CachedResult | None:
-        """The newest ranking; None before there is one, unless it is to be waited for."""
+        """Return the newest ranking; None if there is none yet and `waits` is false."""
         return self.view("ranking", lambda: self._ranked(self.trials), waits=waits)
 
     def _ranked(self, trials: Sequence[RankedTrial]) -> object:
@@ -149,10 +151,10 @@ class WatchedStudy:
     def view(
         self, name: str, work: Callable[[], object], *, state: Hashable = None, waits: bool = False
     ) -> CachedResult | None:
-        """The newest result of a view; see `Background`.
+        """Return the newest result of a view; see `Background`.
 
         Args:
-            state: Of what else it is about beside the study.
+            state: State of everything else that the view depends on.
         """
         version = self.refresh()
         with self._lock:
@@ -160,18 +162,18 @@ class WatchedStudy:
         return view.ask((version, state), work, waits=waits)
 
     def news(self) -> dict[str, int]:
-        """What has become new, as numbers that grow: of the trials, of what is worked out of them."""
+        """Return counters that grow with every change of trials, annotations and computed views."""
         version = self.refresh()
         with self._lock:
             return {
                 "version": version,
-                "said": len(self._said),
-                "views": sum(one.found.times for one in self._views.values() if one.found),
+                "said": len(self._annotation_events),
+                "views": sum(one.newest.number for one in self._views.values() if one.newest),
             }
 
 
 def _estimated(ranking: Ranking, trials: Sequence[RankedTrial]) -> Iterator[RankedTrial]:
-    """Those whose estimates are shown: a model is not asked about the thousands that nobody gets to."""
+    """Yield the trials whose estimates are shown; predictions for thousands of low ranks would be too slow."""
     yield from (trial for trial in trials if not trial.state.is_terminal)
     for place, trial in enumerate(ranking.trials):
         if place < _ESTIMATED or trial.state is TrialState.COMPLETE:
@@ -179,7 +181,7 @@ def _estimated(ranking: Ranking, trials: Sequence[RankedTrial]) -> Iterator[Rank
 
 
 def _row(trial: TrialOutline) -> list[object]:
-    """What tables, filters and plots of all trials need of one."""
+    """Return the values of a trial that tables, filters and plots need."""
     row: list[object] = [getattr(trial, name) for name in _PLAIN]
     row.append(None if trial.ended_at is None else round(trial.ended_at.timestamp()))
     for site in (trial.attention, trial.ffn):

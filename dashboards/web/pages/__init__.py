@@ -1,4 +1,4 @@
-"""The pages of the dashboard: one file each, and a word in `PAGES`."""
+"""Pages of the dashboard: one file each, listed in `PAGES`."""
 
 from dashboards.web.pages import (
     compare,
@@ -27,4 +27,4 @@ PAGES: tuple[Page, ...] = (
     query.PAGE,
     query.OF_STUDY,
 )
-"""Every page, in the order of the navigation."""
+"""All pages, in the order of the navigation."""

@@ -1,15 +1,15 @@
-"""Two trials side by side; it asks what the page of a trial asks."""
+"""Trials side by side, with the data of the trial page."""
 
 from dashboards.web.pages.page import Page, PageRequest, number_in
 from studies.analysis.readings import paired_difference
 
 
-def _difference(asked: PageRequest) -> object:
-    """How much better one trial is than another on the same examples; numbers stand as ``3-17``."""
-    first, _, second = map(number_in, asked.given["*"].partition("-"))
+def _difference(request: PageRequest) -> object:
+    """Return the paired difference of two trials, given as ``3-17``, on the same validation examples."""
+    first, _, second = map(number_in, request.given["*"].partition("-"))
     if first is None or second is None:
         return {"evidence": None}
-    study = asked.study
+    study = request.study
     return {"evidence": paired_difference(study.ledger, study.record.name, first, second)}
 
 

@@ -1,4 +1,4 @@
-"""What confirmations of a study say: fresh seeds on the test split."""
+"""Confirmations of a study: fresh seeds, measured on the test split."""
 
 from dashboards.confirmations import ConfirmationCard, confirmation_card
 from dashboards.figures.confirmations import confirmation_figure
@@ -7,21 +7,21 @@ from dashboards.web.pages.page import Page, PageRequest
 from studies.confirmation.results import confirmation_results
 
 
-def _confirmations(asked: PageRequest) -> object:
-    """Those of a study; of a confirmation, those of the study that it confirms."""
-    record = asked.study.record
+def _confirmations(request: PageRequest) -> object:
+    """Return the confirmations of a study; for a confirmation, those of its search."""
+    record = request.study.record
     key = record.id if record.parent_id is None else record.parent_id
-    study = asked.storage.study(key)
-    own = [one for one in asked.storage.studies() if one.record.parent_id == key]
+    study = request.storage.study(key)
+    own = [one for one in request.storage.studies() if one.record.parent_id == key]
     state = tuple((one.record.id, one.refresh()) for one in own)
-    found = study.view("confirmations", lambda: _results(asked, study.record.name), state=state, waits=asked.waits)
+    found = study.view("confirmations", lambda: _results(request, study.record.name), state=state, waits=request.waits)
     if found is None:
         return {"pending": True, "confirmations": []}
     return {"pending": False, "problem": found.problem, "confirmations": found.value}
 
 
-def _results(asked: PageRequest, name: str) -> object:
-    return [_entry(confirmation_card(result)) for result in confirmation_results(asked.storage.ledger, name)]
+def _results(request: PageRequest, name: str) -> object:
+    return [_entry(confirmation_card(result)) for result in confirmation_results(request.storage.ledger, name)]
 
 
 def _entry(card: ConfirmationCard) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a study has taught: the views, each worked out once per state of the study."""
+"""Views of discover, each computed once per state of the study."""
 
 from dashboards.figures.cards import figures_of
 from dashboards.terminal.frames import frame_cells
@@ -8,24 +8,24 @@ from studies.errors import StudiesError
 from studies.study_file.recorded_specification import recorded_space
 
 
-def _views(asked: PageRequest) -> object:
+def _views(request: PageRequest) -> object:
     return {"views": [{"name": name, "title": one.title} for name, one in ANALYSES.items()]}
 
 
-def _view(asked: PageRequest) -> object:
-    """One view: as it is, as it was while a newer one is on its way, or that it is on its way."""
-    name = asked.given["*"]
+def _view(request: PageRequest) -> object:
+    """Return a view: the newest result, or ``pending`` before the first."""
+    name = request.given["*"]
     if name not in ANALYSES:
         raise StudiesError(f"a view must be one of {', '.join(ANALYSES)}; got {name!r}.")
-    study = asked.study
-    found = study.view(name, lambda: _answer(asked, name), waits=asked.waits)
+    study = request.study
+    found = study.view(name, lambda: _answer(request, name), waits=request.waits)
     if found is None:
         return {"view": name, "pending": True, "problem": "", "answer": None}
     return {"view": name, "pending": False, "problem": found.problem, "answer": found.value}
 
 
-def _answer(asked: PageRequest, name: str) -> object:
-    study = asked.study
+def _answer(request: PageRequest, name: str) -> object:
+    study = request.study
     knowledge = knowledge_of(study.ledger, study.record.name, recorded_space)
     (card,) = discovered(knowledge, [name])
     return {
@@ -41,5 +41,5 @@ PAGE = Page(
     name="discover",
     title="Discover",
     answers={"views.json": _views, "views/*.json": _view},
-    stars={"views/*.json": lambda asked: ANALYSES},
+    stars={"views/*.json": lambda _: ANALYSES},
 )

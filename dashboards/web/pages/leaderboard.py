@@ -1,4 +1,4 @@
-"""All trials, filtered, in a table and in plots; it asks what the overview asks."""
+"""All trials in a table and in plots, with filters and the data of the overview."""
 
 from dashboards.web.pages.page import Page
 

@@ -1,4 +1,4 @@
-"""A study as it runs: how far it is, who trains what, what was pruned and why, what happened."""
+"""Overview of a study: progress, workers, pruned trials, events."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ _MOST_CURVES = 100
 _MOST_EVENTS = 100
 _MOST_RUNNING = 64
 _PACE = 20
-"""Endings that say how fast a study is."""
+"""Number of recently ended trials from which the pace is computed."""
 
 
 def _names(study: WatchedStudy) -> dict[int, str]:
-    """Names of the studies by their keys, where one is asked for."""
+    """Return the names of the studies by key, if this one confirms another."""
     return {one.id: one.name for one in study.ledger.studies()} if study.record.parent_id is not None else {}
 
 
 def _rungs(study: WatchedStudy) -> list[int]:
-    """Steps at which trials are measured; the last is a whole training."""
+    """Return the steps of the rungs; the last is a full training."""
     if study.record.kind is not StudyKind.SEARCH:
         return []
     try:
@@ -33,29 +33,29 @@ def _rungs(study: WatchedStudy) -> list[int]:
         return []
 
 
-def _trials(asked: PageRequest) -> object:
-    """All trials, or those that changed since a version; with the ranking unless it is known."""
-    study, given = asked.study, asked.given
-    is_known = given.get("session") == asked.storage.session
-    found = study.ranking(waits=asked.waits)
+def _trials(request: PageRequest) -> object:
+    """Return all trials, or those that changed since a version; with the ranking if the client lacks it."""
+    study, given = request.study, request.given
+    is_known = given.get("session") == request.storage.session
+    found = study.ranking(waits=request.waits)
     answer = {
-        "session": asked.storage.session,
+        "session": request.storage.session,
         "study": {**study_facts(study.record, _names(study)), "rungs": _rungs(study), "seed": study.record.seed},
         "trials": study.rows(number_in(given.get("since")) or 0 if is_known else 0),
-        "ranked": found.times if found is not None else 0,
+        "ranked": found.number if found is not None else 0,
         "annotations": [{"trial": number, **asdict(one)} for number, one in study.annotations().items()],
     }
-    if found is not None and found.value is not None and not (is_known and given.get("ranked") == str(found.times)):
+    if found is not None and found.value is not None and not (is_known and given.get("ranked") == str(found.number)):
         answer["ranking"] = found.value
     return answer
 
 
-def _news(asked: PageRequest) -> object:
-    return asked.study.news()
+def _news(request: PageRequest) -> object:
+    return request.study.news()
 
 
-def _live(asked: PageRequest) -> object:
-    study = asked.study
+def _live(request: PageRequest) -> object:
+    study = request.study
     study.refresh()
     trials = study.trials
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
@@ -80,7 +80,7 @@ def _live(asked: PageRequest) -> object:
 
 
 def _workers(attempts: Sequence[AttemptRecord], now: datetime) -> list[dict[str, object]]:
-    """Every worker that holds trials, and how long its leases last."""
+    """Return every worker that holds trials, with the remaining seconds of its leases."""
     held = Counter(one.worker for one in attempts)
     lasts = {one.worker: one.lease_expires_at for one in attempts}
     return [
@@ -90,13 +90,13 @@ def _workers(attempts: Sequence[AttemptRecord], now: datetime) -> list[dict[str,
 
 
 def _pace(trials: Sequence[TrialOutline]) -> float | None:
-    """Seconds from one ending to the next, of the last ones; None before there are three."""
+    """Return the mean seconds between the last ended trials; None for fewer than three."""
     ended = sorted(trial.ended_at for trial in trials if trial.ended_at is not None)[-_PACE:]
     return (ended[-1] - ended[0]).total_seconds() / (len(ended) - 1) if len(ended) > 2 else None
 
 
 def curve(readings: Sequence[Reading]) -> dict[str, object]:
-    """Readings of a trial as columns."""
+    """Return the readings of a trial as columns."""
     return {
         "steps": [one.step for one in readings],
         "scores": [one.score for one in readings],
@@ -105,13 +105,13 @@ def curve(readings: Sequence[Reading]) -> dict[str, object]:
     }
 
 
-def _curves(asked: PageRequest) -> object:
-    """Curves of the trials that are asked for, at most a hundred; of all for an export."""
-    study = asked.study
-    if asked.waits:
+def _curves(request: PageRequest) -> object:
+    """Return the curves of the requested trials, at most a hundred; of all trials for an export."""
+    study = request.study
+    if request.waits:
         numbers = [trial.number for trial in study.trials]
     else:
-        given = map(number_in, asked.given.get("trials", "").split(","))
+        given = map(number_in, request.given.get("trials", "").split(","))
         numbers = [number for number in given if number is not None][:_MOST_CURVES]
     return {number: curve(readings) for number, readings in study.curves(numbers).items()}
 

@@ -1,4 +1,4 @@
-"""What a page is: its name, its title, and the answers it asks for."""
+"""Definition of a page: its name, its title, and the data that it requests."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from studies.records import StudyRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """A question of a page.
+    """A request of a page for data.
 
     Attributes:
-        storage: What is watched.
-        watched: The study that it is about; None where it is about all.
-        given: The parameters of the address, and what stands for a star in the answer's name as ``*``.
-        waits: Whether to wait for what takes long; else it is said to be on its way.
+        storage: Cache of the storage.
+        watched: Study of the request; None if it is about the whole storage.
+        given: Query parameters, and the value of the star in the data's name as ``*``.
+        waits: Whether to wait for slow results; otherwise they are reported as pending.
     """
 
     storage: WatchedStorage
@@ -27,27 +27,27 @@ class PageRequest:
 
     @property
     def study(self) -> WatchedStudy:
-        """The study that it is about."""
+        """Study of the request."""
         if self.watched is None:
             raise TypeError("a question about a study must name one")
         return self.watched
 
 
 Answer = Callable[[PageRequest], object]
-"""What an address of data gives: a value for JSON, or JSON."""
+"""Function that returns the data of an address, as values for JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page of the dashboard; ``static/pages/NAME.js`` shows it.
+    """A page of the dashboard, drawn by ``static/pages/NAME.js``.
 
     Attributes:
-        name: Of its script, and the folder of its address; empty for the first page of a study.
-        title: In the navigation.
-        of_study: Whether there is one per study.
-        is_listed: Whether the navigation has it.
-        answers: By name below ``api/``, where one ``*`` stands for anything, what the page asks for.
-        stars: By name of an answer with a ``*``, what stands for it in an export; none of those that are not here.
+        name: Name of its script and of its folder in the address.
+        title: Title in the navigation.
+        of_study: Whether every study has one.
+        is_listed: Whether the navigation contains it.
+        answers: Functions by the name of their data below ``api/``; one ``*`` in a name stands for any text.
+        stars: Values of the ``*`` in an export, by name of the data; without an entry the data are not exported.
         is_exported: Whether it works without a server.
     """
 
@@ -61,15 +61,15 @@ class Page:
 
 
 def number_in(text: str | None) -> int | None:
-    """The number that a part of an address is; None if it is none, or has more digits than any here."""
+    """Return the number that a part of an address is; None if it is no number or has more than 15 digits."""
     return int(text) if text is not None and text.isdecimal() and len(text) < 16 else None
 
 
 def study_facts(record: StudyRecord, names: Mapping[int, str]) -> dict[str, object]:
-    """What a study is.
+    """Return the facts about a study that tables and pages show.
 
     Args:
-        names: Of the studies, by their keys.
+        names: Names of the studies by key.
     """
     planned = record.specification.get("trials")
     plain = ("id", "name", "metric", "budget_parameters", "backbone_parameters", "created_at")

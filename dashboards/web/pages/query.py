@@ -1,4 +1,4 @@
-"""A box for SQL that only reads."""
+"""Read-only SQL queries."""
 
 from dataclasses import replace
 
@@ -13,17 +13,17 @@ MOST_BYTES = 10_000_000
 MOST_CHARACTERS = 20_000
 
 
-def answer(url: str, sql: str) -> dict[str, object]:
-    """The first rows that the database answers with."""
+def run_sql(url: str, sql: str) -> dict[str, object]:
+    """Return the first rows of a query's result."""
     found = run_query(url, sql, Limits(rows=MOST_ROWS, seconds=MOST_SECONDS, size_bytes=MOST_BYTES))
     return {"columns": found.columns, "rows": found.rows, "is_cut": found.is_cut}
 
 
-def _sources(asked: PageRequest) -> object:
-    """Every view and table with its columns, and the study whose page asks."""
+def _sources(request: PageRequest) -> object:
+    """Return all views and tables with their columns, and the name of the page's study."""
     tables = {one.name: [*one.columns.keys()] for one in METADATA.sorted_tables}
     return {
-        "study": None if asked.watched is None else asked.watched.record.name,
+        "study": None if request.watched is None else request.watched.record.name,
         "sources": [
             *({"name": one.name, "about": one.about, "columns": [*one.columns]} for one in VIEWS),
             *({"name": name, "about": "a table", "columns": columns} for name, columns in tables.items()),

@@ -4,19 +4,19 @@ from dashboards.web.pages.page import Page, PageRequest, study_facts
 from studies.records import Annotation, StudyRecord, TrialTally, annotations_of
 
 
-def _studies(asked: PageRequest) -> object:
-    """All studies, told by the database: no trial is read for it, and none is ranked."""
-    ledger = asked.storage.ledger
+def _studies(request: PageRequest) -> object:
+    """Return all studies with their counts, computed by the database: it loads no trial and computes no ranking."""
+    ledger = request.storage.ledger
     records = ledger.studies()
     names = {record.id: record.name for record in records}
     return {
         "storage": ledger.url,
-        "studies": [{**_entry(one, ledger.tally(one.id), names), **_remark(asked, one)} for one in records],
+        "studies": [{**_entry(one, ledger.tally(one.id), names), **_remark(request, one)} for one in records],
     }
 
 
-def _remark(asked: PageRequest, record: StudyRecord) -> dict[str, object]:
-    said = annotations_of(asked.storage.ledger.user_events(record.id)).get(None, Annotation())
+def _remark(request: PageRequest, record: StudyRecord) -> dict[str, object]:
+    said = annotations_of(request.storage.ledger.user_events(record.id)).get(None, Annotation())
     return {"tags": said.tags, "note": said.note}
 
 

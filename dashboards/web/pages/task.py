@@ -1,4 +1,4 @@
-"""The studies of a task beside each other."""
+"""Studies of one task side by side."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,10 +10,10 @@ from studies.analysis.summaries import task_name
 from studies.records import StudyKind, TrialOutline
 
 
-def _task(asked: PageRequest) -> object:
-    """Its searches, oldest first, with the scores of their complete trials; every page asks for a task by its name."""
-    name = asked.given.get("name", "")
-    studies = [one for one in asked.storage.studies() if one.record.kind is StudyKind.SEARCH]
+def _task(request: PageRequest) -> object:
+    """Return all tasks, and the searches of the one that is given by name with the scores of their complete trials."""
+    name = request.given.get("name", "")
+    studies = [one for one in request.storage.studies() if one.record.kind is StudyKind.SEARCH]
     tasks = dict.fromkeys(task_name(one.record) for one in studies)
     return {"tasks": list(tasks), "studies": [_entry(one) for one in studies if task_name(one.record) == name]}
 
@@ -34,7 +34,7 @@ def _entry(study: WatchedStudy) -> Mapping[str, object]:
 
 
 def _best(trials: list[TrialOutline]) -> Mapping[str, object] | None:
-    """The trial of the highest score; None if there is none."""
+    """Return the trial with the highest score; None if there is none."""
     best = max(trials, key=lambda trial: trial.score or 0.0, default=None)
     columns = ("number", "method", "description", "score")
     return None if best is None else {name: getattr(best, name) for name in columns}

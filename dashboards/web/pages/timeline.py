@@ -1,13 +1,13 @@
-"""When trials ran, and on which worker."""
+"""Trials over time, by worker."""
 
 from datetime import UTC, datetime
 
 from dashboards.web.pages.page import Page, PageRequest
 
 
-def _timeline(asked: PageRequest) -> object:
-    """Every attempt, in the order in which they began; the incarnations of a worker are one."""
-    study = asked.study
+def _timeline(request: PageRequest) -> object:
+    """Return all attempts, oldest first; a worker keeps its name when its process restarts."""
+    study = request.study
     study.refresh()
     attempts = sorted(study.ledger.attempts(study.record.id), key=lambda one: (one.started_at, one.trial))
     columns = ("trial", "attempt", "worker", "started_at", "ended_at", "ending")

@@ -1,4 +1,4 @@
-"""One trial: what it changes in a block, its dimensions, curves, attempts and files."""
+"""One trial: its edits in a block, dimensions, curves, attempts and files."""
 
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, number_in
@@ -12,13 +12,15 @@ from studies.records import TrialRecord
 _NEAREST = 3
 
 
-def _trial(asked: PageRequest) -> object:
-    study = asked.study
+def _trial(request: PageRequest) -> object:
+    study = request.study
     study.refresh()
-    trials, number = study.trials, number_in(asked.given["*"])
+    trials, number = study.trials, number_in(request.given["*"])
     if number is None or number >= len(trials):
-        given = asked.given["*"]
-        raise UnknownTrialError(f"no trial {given!r}; the study holds {len(trials)}. Choose one of the leaderboard.")
+        given = request.given["*"]
+        raise UnknownTrialError(
+            f"no trial {given!r}; the study has 0 to {len(trials) - 1}. Choose one in the leaderboard."
+        )
     key = study.record.id
     trial = study.ledger.trial(key, number)
     return {
@@ -39,7 +41,7 @@ def _trial(asked: PageRequest) -> object:
 
 
 def _configuration(study: WatchedStudy, trial: TrialRecord) -> dict[str, object]:
-    """Its picture, and what needs the shape of the backbone where that is at hand."""
+    """Return the drawing of a configuration; with the backbone's shape, also its counts and the nearest methods."""
     configuration, shape = trial.configuration, study.shape
     found: dict[str, object] = {"picture": picture_of(configuration, shape)}
     if shape is not None:
@@ -53,6 +55,6 @@ PAGE = Page(
     name="trial",
     title="Trial",
     answers={"trials/*.json": _trial},
-    stars={"trials/*.json": lambda asked: (trial.number for trial in asked.study.trials)},
+    stars={"trials/*.json": lambda request: (trial.number for trial in request.study.trials)},
     is_listed=False,
 )

@@ -111,7 +111,7 @@ def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
         assert is_over.wait(60)
         return {"rows": [[sql]]}
 
-    monkeypatch.setattr("dashboards.web.app.answer", slow)
+    monkeypatch.setattr("dashboards.web.app.run_sql", slow)
     with ThreadPoolExecutor(50) as people:
         asked = [people.submit(asker.query, str(number)) for number in range(50)]
         try:

@@ -63,7 +63,7 @@ def keeper(url: str, sample_trials: tuple[TrialRecord, ...]) -> Iterator[Keeper]
 
 @pytest.fixture
 def storage(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedStorage]:
-    monkeypatch.setattr(watching, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(watching, "_MIN_SECONDS", 0.0)
     found = WatchedStorage(url)
     yield found
     found.close()
@@ -110,7 +110,7 @@ def test_ended_trials_are_not_read_again(keeper, storage, monkeypatch):
 
 
 def test_looks_in_quick_succession_are_one(keeper, storage, monkeypatch):
-    monkeypatch.setattr(watching, "_LEAST_SECONDS", 1000.0)
+    monkeypatch.setattr(watching, "_MIN_SECONDS", 1000.0)
     study = storage.study(keeper.key)
     assert study.refresh() == 0
     keeper.begin(1)
@@ -206,7 +206,7 @@ def test_what_takes_long_is_worked_out_once_per_state():
         executor.submit(lambda: None).result()
         found = background.ask("a", work)
         assert found is not None
-        assert (found.value, found.state, found.times, work.times) == (1, "a", 1, 1)
+        assert (found.value, found.state, found.number, work.times) == (1, "a", 1, 1)
         for _ in range(2):
             found = background.ask("b", work, waits=True)
             assert found is not None
@@ -228,7 +228,7 @@ def test_it_rests_after_work_and_shows_what_it_has(monkeypatch):
             clock[0] = at
             background.ask("b", work)
             executor.submit(lambda: None).result()
-            found = background.found
+            found = background.newest
             assert found is not None
             assert found.value == expected
 

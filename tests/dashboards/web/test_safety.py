@@ -71,7 +71,7 @@ def test_of_too_many_half_sent_requests_the_oldest_are_closed(
     sample_storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 1e6)
-    monkeypatch.setattr(server, "_MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 4)
     with dashboard_of(sample_storage) as found, ExitStack() as stack:
         waiting = [stack.enter_context(socket.create_connection(found.host.split(":"), timeout=60)) for _ in range(7)]
         assert [one.recv(1) for one in waiting[:3]] == [b"", b"", b""]
@@ -179,17 +179,17 @@ def test_a_token_must_be_long() -> None:
 
 def test_on_all_addresses_a_number_is_known_and_a_foreign_name_is_not() -> None:
     policy = AccessPolicy(host="0.0.0.0", token=TOKEN)
-    assert policy.is_known_host("192.168.1.7:8088")
-    assert policy.is_known_host("[fe80::1]:8088")
-    assert not policy.is_known_host("evil.example:8088")
-    assert not AccessPolicy().is_known_host("192.168.1.7:8088")
+    assert policy.accepts_host("192.168.1.7:8088")
+    assert policy.accepts_host("[fe80::1]:8088")
+    assert not policy.accepts_host("evil.example:8088")
+    assert not AccessPolicy().accepts_host("192.168.1.7:8088")
 
 
 @pytest.mark.parametrize("host", ["x@localhost", "127.0.0.1/evil", "[::1]evil", "localhost:x", "", "localhost?"])
 def test_a_host_that_is_more_than_a_name_and_a_port_is_not_ours(host: str) -> None:
-    assert not AccessPolicy().is_known_host(host)
-    assert AccessPolicy().is_known_host("LOCALHOST:8088")
-    assert AccessPolicy().is_known_host("[::1]:8088")
+    assert not AccessPolicy().accepts_host(host)
+    assert AccessPolicy().accepts_host("LOCALHOST:8088")
+    assert AccessPolicy().accepts_host("[::1]:8088")
 
 
 def test_without_the_token_nothing_is_said(guarded: Asker) -> None:

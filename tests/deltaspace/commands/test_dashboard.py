@@ -84,7 +84,7 @@ def test_a_port_that_is_taken_is_said(sample_storage, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["dashboard", "--storage", sample_storage, "--port", str(port)]) == 1
-    assert f"127.0.0.1 port {port} cannot be had" in capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port}: " in capsys.readouterr().err
 
 
 def test_what_is_missing_is_said(sample_storage, capsys, monkeypatch):
