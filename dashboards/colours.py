@@ -40,10 +40,10 @@ NOTHING = "#9a9a9a"
 
 _OTHER = "#666699"
 
-FORM_COLOURS: Mapping[str, str] = dict(zip(FORMS, cycle(_PALETTE), strict=False)) | {"nothing": NOTHING}
+FORM_COLOURS: Mapping[str, str] = dict(zip(FORMS, cycle(_PALETTE), strict=False)) | {"none": NOTHING}
 """By name of a form, those of other packages included."""
 
 
 def colour_of(form: str | None) -> str:
     """Of the edits of a side; several forms, joined by ``+``, have the colour of the first."""
-    return FORM_COLOURS.get((form or "nothing").partition("+")[0], _OTHER)
+    return FORM_COLOURS.get((form or "none").partition("+")[0], _OTHER)

@@ -96,7 +96,7 @@ def looking(opened: Any, url: str, policy: AccessPolicy | None = None) -> Iterat
 
 def wait_for_views(look: Tab) -> None:
     look.page.wait_for_function(
-        "() => ![...document.querySelectorAll('#page .quiet')].some((one) => one.textContent.includes('worked out'))"
+        "() => ![...document.querySelectorAll('#page .quiet')].some((one) => one.innerText.includes('computed …'))"
     )
 
 
@@ -186,7 +186,7 @@ FILTERS: tuple[tuple[str, str, Callable[[TrialRecord], bool]], ...] = (
     ("origin", "published", lambda one: one.method is not None),
     ("origin", "discovered", lambda one: one.method is None),
     ("attention", "lowrank", lambda one: one.attention is not None and one.attention.form == "lowrank"),
-    ("ffn", "nothing", lambda one: one.ffn is None),
+    ("ffn", "none", lambda one: one.ffn is None),
     ("text", "mam_adapter", lambda one: one.method == "mam_adapter"),
     ("least", "0.45", lambda one: (one.score or one.last_score or 0) >= 0.45),
     ("most", "400000", lambda one: one.stored_parameters <= 400_000),
@@ -276,9 +276,9 @@ def test_any_number_of_marked_trials_is_compared(look):
     look.page.get_by_label("leave trial 3 out").click()
     wait_for(1, 5, 7)
     look.open(f"{STUDY}compare/?trials=5,999")
-    look.wait_for_text("#page", "There is no trial 999; the study has 0 to 46.")
+    look.wait_for_text("#page", "No trial 999; the study has trials 0 to 46.")
     look.page.get_by_label("leave trial 999 out").click()
-    look.wait_for_text("#page", "Two trials are needed")
+    look.wait_for_text("#page", "Choose two trials")
 
 
 _COMPARES = """(numbers) => {
@@ -348,10 +348,10 @@ def test_columns_are_chosen_and_the_table_is_taken_away(look, trials):
     wait_for_ranking_or_order = "() => document.querySelectorAll('#board tbody tr').length === 36"
     look.page.wait_for_function(wait_for_ranking_or_order)
     look.page.locator("#board summary").press("Enter")
-    for title in ("composition, FFN", "What it is"):
+    for title in ("composition, FFN", "Configuration"):
         look.page.locator("#board").get_by_label(title).press("Space")
     look.wait_for_text("#board thead", "composition FFN")
-    assert "What it is" not in look.text("#board thead")
+    assert "Configuration" not in look.text("#board thead")
     look.page.reload()
     look.wait_for_text("#board thead", "composition FFN")
     look.page.wait_for_function(wait_for_ranking_or_order)
@@ -521,7 +521,7 @@ def test_what_is_still_worked_out_is_not_said_to_be_missing(look):
 
     look.page.route("**/trials.json*", unranked)
     look.open(STUDY)
-    assert "being worked out" in look.text(".tiles")
+    assert "being computed" in look.text(".tiles")
     assert "no trial is complete" not in look.text(".tiles")
 
 
@@ -565,9 +565,9 @@ _FOCUSED = """() => {
 
 def test_what_is_pressed_keeps_the_focus_and_the_place(look):
     look.open(PATHS["query"])
-    look.page.get_by_role("button", name="Ask").press("Enter")
+    look.page.get_by_role("button", name="Run (Ctrl").press("Enter")
     look.page.wait_for_function("() => document.querySelector('section').dataset.answers === '2'")
-    assert look.page.evaluate("() => document.activeElement.textContent").startswith("Ask")
+    assert look.page.evaluate("() => document.activeElement.textContent").startswith("Run")
     look.open(PATHS["trial"]).settle()
     button = look.page.locator("th button", has_text="Training loss")
     button.scroll_into_view_if_needed()
@@ -658,7 +658,7 @@ def test_sql_is_asked_and_refused(look):
     look.wait_for_text("section table thead", "number")
     assert look.text("section table tbody tr").split()[0] == "0"
     look.page.locator("#sql").fill("drop table trials")
-    look.page.get_by_role("button", name="Ask").click()
+    look.page.get_by_role("button", name="Run (Ctrl").click()
     look.wait_for_text("section .problem", "a query must only read")
     look.problems.clear()  # the browser tells of the answer 409 itself
 

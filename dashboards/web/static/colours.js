@@ -3,7 +3,7 @@
 const forms = JSON.parse(document.body.dataset.colours);
 
 /** Of the edits of a side; several forms have the colour of the first. */
-export const formColour = (form) => forms[String(form ?? "nothing").split("+")[0]] ?? "#666699";
+export const formColour = (form) => forms[String(form ?? "none").split("+")[0]] ?? "#666699";
 
 /** The colour that a name of the style sheet has now. */
 export function colour(name) {

@@ -1,4 +1,4 @@
-// What the server says: asked once, then only what is new.
+// Data of the server: loaded once, then only what changed.
 
 export class Refused extends Error {}
 
@@ -82,7 +82,7 @@ export function follow(api, tell, say) {
       known = news;
     } catch (error) {
       if (error instanceof Refused) say("unreadable", error.message);
-      else say("waiting", "the server does not answer; asking again");
+      else say("waiting", "no response from the server; trying again");
     }
   };
   const again = async () => {

@@ -129,7 +129,7 @@ export class Slice {
       field.value = read(name, otherwise);
       return h("label", {}, title, field);
     };
-    this.plot = new Plot("Score by two parameters", { height: 380, hint: "Yellow scores most, blue least. Points of equal words stand beside each other." });
+    this.plot = new Plot("Score by two parameters", { height: 380, hint: "Yellow: highest score, blue: lowest. Points of the same category are spread sideways." });
     this.element = h("section", { class: "slice" }, h("div", { class: "filters" }, select("x", "Across", "attention_learning_rate"), select("y", "Upwards", "ffn_learning_rate")), this.plot.element);
   }
 

@@ -1,4 +1,4 @@
-// A block of the transformer with the edits of a configuration: what each reads and writes.
+// A block of the transformer with the edits of a configuration, their inputs and outputs.
 
 import { formColour } from "./colours.js";
 import { h, s, told } from "./dom.js";
@@ -26,7 +26,8 @@ function drawn(panel, place, norm) {
     panel.ports.map((port) => portBox(port, panel.edits.find((edit) => edit.write === port.name))),
     panel.edits.map(editBox),
   );
-  return h("figure", {}, image);
+  const symbols = panel.ports.filter((port) => port.name !== port.meaning).map((port) => `${port.name} = ${port.meaning}`);
+  return h("figure", {}, image, h("figcaption", { class: "quiet hint" }, symbols.join(", ")));
 }
 
 function flow(from, to, place) {
@@ -91,7 +92,7 @@ function outside(edits) {
   return h("figure", {}, h("figcaption", {}, h("strong", {}, "Outside the blocks")), h("ul", { class: "plain" }, edits.map((edit) => h("li", {}, edit.said))));
 }
 
-/** What every edit computes. */
+/** The formula of every edit. */
 export function formulas(found) {
   const edits = [...found.panels.flatMap((panel) => panel.edits), ...found.outside];
   return h("ul", { class: "plain" }, edits.map((edit) => {

@@ -1,4 +1,4 @@
-// What people say of a study and of its trials: notes, tags, and that something is to stop.
+// Annotations of a study and of its trials: notes, tags, requests to stop.
 
 import { ask } from "./data.js";
 import { fill, h, told } from "./dom.js";
@@ -23,7 +23,7 @@ export class Remarks {
     };
     this.status = h("span", { class: "quiet", role: "status" });
     const { tags, note } = this.fields;
-    const form = h("form", { class: "remarks", "aria-label": "What you say of it" }, h("label", {}, "Tags", tags), h("label", {}, "Note", note), h("p", { class: "picked" }, h("button", { type: "submit" }, "Save"), this.status));
+    const form = h("form", { class: "remarks", "aria-label": "Annotations" }, h("label", {}, "Tags", tags), h("label", {}, "Note", note), h("p", { class: "picked" }, h("button", { type: "submit" }, "Save"), this.status));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.save().catch((error) => fill(this.status, error.message));
@@ -70,15 +70,15 @@ function confirmed(question, action) {
 /** Stops a trial that runs; the study with null. */
 export function stopButton({ api, mayWrite, problem }, trials, number) {
   if (!mayWrite) return null;
-  if (number !== null && remarkOn(trials, number).is_to_stop) return h("span", { class: "state-failed" }, "is to stop");
+  if (number !== null && remarkOn(trials, number).is_to_stop) return h("span", { class: "state-failed" }, "stop requested");
   const name = number === null ? "Stop the study" : `Stop trial ${number}`;
-  const question = number === null ? "Its workers lay their trials aside, and the launch ends. The next launch continues it." : `Trial ${number} fails as soon as its worker is heard, and its place is free. That cannot be undone.`;
+  const question = number === null ? "The workers checkpoint their trials and the launch ends. The next launch continues the study." : `Trial ${number} fails at its next measurement, and its worker starts another. This cannot be undone.`;
   const button = h("button", { type: "button", class: "danger", "data-key": `stop-${number}`, "aria-label": name }, number === null ? name : "stop");
   button.addEventListener("click", async () => {
     try {
       if (!(await confirmed(question, name))) return;
       await send(api, { kind: "stop", trial: number });
-      const said = h("span", { class: "state-failed", role: "status", tabindex: -1 }, "is to stop");
+      const said = h("span", { class: "state-failed", role: "status", tabindex: -1 }, "stop requested");
       button.replaceWith(said);
       said.focus();
     } catch (error) {

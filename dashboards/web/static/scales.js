@@ -24,7 +24,7 @@ const NONE = "none";
 const BELOW = -0.13;
 /** Where trials stand that have no such value. */
 
-/** Trials of equal category stand beside each other, always in the same places. */
+/** Trials of one category are spread sideways, each always in the same place. */
 const spread = (number) => ((number * 0.618034) % 1) - 0.5;
 
 /** How a parameter of some trials stands on an axis: {at(trial), ticks: [[place, text]], keeps(low, high)}. */
@@ -59,7 +59,7 @@ export function scaleOf(rows, parameter) {
 
 /**
  * Where trials stand by their sizes: {at(trial), axis}. Most spend all of a budget, which would be one vertical line: where
- * the middle half of the sizes differ by less than a twentieth, trials stand side by side, those of one size in their order.
+ * the middle half of the sizes differ by less than a twentieth, trials have equal spacing, ordered by size and number.
  */
 export function sizeScale(trials) {
   const sorted = trials.filter((one) => one.stored_parameters > 0).sort((one, other) => one.stored_parameters - other.stored_parameters || one.number - other.number);
@@ -71,7 +71,7 @@ export function sizeScale(trials) {
   const places = new Map(sorted.map((trial, place) => [trial, place]));
   const tickvals = [...new Set([0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * (sorted.length - 1))))];
   const ticktext = tickvals.map((place) => count(sorted[place].stored_parameters));
-  return { at: (trial) => places.get(trial) ?? null, axis: { title: "trials by stored parameters, side by side", tickvals, ticktext, tickangle: 0, tickfont: { size: 10.5 }, zeroline: false } };
+  return { at: (trial) => places.get(trial) ?? null, axis: { title: "trials ordered by stored parameters (equal spacing)", tickvals, ticktext, tickangle: 0, tickfont: { size: 10.5 }, zeroline: false } };
 }
 
 /** Brushes of a text: ``name=a|b;name:low~high``. Each says whether it keeps a trial. */

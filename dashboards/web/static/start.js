@@ -17,7 +17,7 @@ function themeButton() {
     try {
       localStorage.setItem("deltaspace-theme", next);
     } catch {
-      // a browser that keeps nothing
+      // storage is disabled
     }
     tell();
     redraw();

@@ -4,7 +4,7 @@
   try {
     chosen = localStorage.getItem("deltaspace-theme") || "auto";
   } catch {
-    // a browser that keeps nothing
+    // storage is disabled
   }
   document.documentElement.dataset.theme = ["light", "dark"].includes(chosen) ? chosen : "auto";
 })();

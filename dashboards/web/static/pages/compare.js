@@ -14,7 +14,7 @@ export async function show(page) {
   const { place, base, api, isLive, problem } = page;
   const form = h("form", { class: "picked", "aria-label": "Which trials" });
   const body = h("div");
-  const plot = new Plot("Their curves", { height: 300 });
+  const plot = new Plot("Curves of the trials", { height: 300 });
   fill(place, form, body);
   let shown = "";
   const draw = async (trials) => {
@@ -23,8 +23,8 @@ export async function show(page) {
     const unknown = numbers.find((number) => !trials.rows[number]);
     if (unknown !== undefined || numbers.length < 2) {
       shown = "";
-      const range = `the study has 0 to ${trials.rows.length - 1}`;
-      fill(body, h("p", {}, unknown === undefined ? `Two trials are needed; ${range}.` : `There is no trial ${unknown}; ${range}. Choose another.`));
+      const range = `the study has trials 0 to ${trials.rows.length - 1}`;
+      fill(body, h("p", {}, unknown === undefined ? `Choose two trials; ${range}.` : `No trial ${unknown}; ${range}. Choose another.`));
       return;
     }
     const key = JSON.stringify([numbers.map((number) => [trials.rows[number], remarkOn(trials, number)]), trials.ranked]);
@@ -87,7 +87,7 @@ function content(all, trials, base, differences) {
   const [first, ...others] = all;
   const said = others.flatMap(({ number }, place) => (differences[place] ? [difference(first.number, number, differences[place])] : []));
   return [
-    said.length ? h("p", { class: "verdict" }, said.map((one) => [one, h("br")]), "This compares these runs; the estimates below say what they would score if they were trained again.") : null,
+    said.length ? h("p", { class: "verdict" }, said.map((one) => [one, h("br")]), "These are single trainings; the estimates below predict the score of another training.") : null,
     h(
       "div",
       { class: "table" },
@@ -97,12 +97,12 @@ function content(all, trials, base, differences) {
         h(
           "table",
           {},
-          h("caption", {}, "Side by side; what differs is marked"),
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "What")), all.map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
+          h("caption", {}, "Rows that differ are marked"),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "Property")), all.map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
           h(
             "tbody",
             {},
-            row("what it is", (found) => told(found.trial.description)),
+            row("configuration", (found) => told(found.trial.description)),
             row("origin", (found) => told(found.trial.method ?? "discovered")),
             row("state", (found) => found.trial.state),
             row("score", (found) => scoreText(trials.rows[found.number] ?? found.trial)),

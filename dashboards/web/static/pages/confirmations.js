@@ -14,8 +14,8 @@ export async function show(page) {
     if (text === known) return;
     known = text;
     if (found.problem) throw new Error(found.problem);
-    if (found.pending) fill(place, h("p", { class: "quiet" }, "being worked out …"));
-    else if (found.confirmations.length === 0) fill(place, h("p", {}, "This study was not confirmed yet. ", h("code", {}, "deltaspace confirm"), " trains its winners afresh and measures them on the test split."));
+    if (found.pending) fill(place, h("p", { class: "quiet" }, "being computed …"));
+    else if (found.confirmations.length === 0) fill(place, h("p", {}, "No confirmation yet. ", h("code", {}, "deltaspace confirm"), " trains the winners with fresh seeds and measures them on the test split."));
     else fill(place, found.confirmations.map((one) => section(one, base, plots)));
   };
   await watched(page, draw);

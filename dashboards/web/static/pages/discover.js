@@ -11,7 +11,7 @@ export async function show(page) {
   const sections = new Map(views.map(({ name, title }) => [name, section(name, title)]));
   fill(
     place,
-    h("p", { class: "quiet" }, "From the model of the search, never from averages of the trials, which the sampler has biased. Estimates are those of the leaderboard; intervals hold with 95%."),
+    h("p", { class: "quiet" }, "Computed by the search's model, not from averages (the sampler prefers what looked good). All intervals are 95%."),
     pickedBar(base),
     h("nav", { "aria-label": "Views", class: "views" }, views.map(({ name, title }) => h("a", { href: `#${name}` }, title))),
     [...sections.values()].map((one) => one.element),
@@ -32,7 +32,7 @@ export async function show(page) {
 }
 
 function section(view, words) {
-  const body = h("div", {}, h("p", { class: "quiet" }, "being worked out …"));
+  const body = h("div", {}, h("p", { class: "quiet" }, "being computed …"));
   const title = h("h2", {}, words);
   return { view, title, body, element: h("section", { id: view, class: "view" }, title, body), text: "", plots: new Map(), isPending: true };
 }

@@ -21,13 +21,13 @@ export async function show(page) {
   const said = h("p", { class: "quiet", role: "status" });
   const verdict = h("p", { class: "verdict" });
   const plots = {
-    size: new Plot("Score by parameters", { hint: "The line is the front: nothing smaller scores more. What stores nothing has no place here." }),
+    size: new Plot("Score by parameters", { hint: "Line: Pareto front. Trials without stored parameters are left out." }),
     share: new Plot("Score by share at attention"),
     attentionRate: new Plot("Score by rate at attention"),
     ffnRate: new Plot("Score by rate at the FFN"),
     attentionForm: new Plot("Score by form at attention"),
     ffnForm: new Plot("Score by form at the FFN"),
-    curves: new Plot("Curves of the best", { hint: `Of at most ${CURVES} trials, and of those that are marked.` }),
+    curves: new Plot("Curves of the best", { hint: `At most ${CURVES} trials, and the marked ones.` }),
   };
   const parallel = new Parallel();
   const slice = new Slice();
@@ -67,7 +67,7 @@ function ordered(trials) {
   return [...ranked, ...trials.rows.filter((one) => !trials.places.has(one.number))];
 }
 
-const formOf = (form) => form ?? "nothing";
+const formOf = (form) => form ?? "none";
 
 function passes(trial, trials) {
   const text = read("text").toLowerCase();

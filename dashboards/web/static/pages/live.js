@@ -15,8 +15,8 @@ export async function show(page) {
   const { place, base, api, isLive, problem } = page;
   const remarks = new Remarks(page);
   const parts = { head: h("div"), running: h("section"), ended: h("section"), events: h("section") };
-  const history = new Plot("Scores as trials ended", { hint: "Each point a trial, by its number; the line is the best score so far, of a trial that was trained again its mean. Diamonds are published methods." });
-  const curves = new Plot("Curves", { hint: "Trials that run, that are marked, and the best ten. Dotted lines are the steps at which trials are compared." });
+  const history = new Plot("Scores as trials ended", { hint: "One point per trial; line: best so far (mean over seeds where a trial was repeated). Diamonds: published methods." });
+  const curves = new Plot("Curves", { hint: "Running trials, marked trials and the best ten. Dotted lines: steps at which trials are compared." });
   fill(place, parts.head, remarks.element, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
   let now = null;
   let tables = null;
@@ -30,7 +30,7 @@ export async function show(page) {
     await drawCurves(curves, trials, api, isLive);
     drawRunning(parts.running, trials, now, tables);
     const recent = trials.rows.filter((one) => one.ended_at !== null).sort((one, other) => other.ended_at - one.ended_at || other.number - one.number);
-    fill(parts.ended, h("h2", {}, "Last ended, and why"), tables.ended.show(recent.slice(0, RECENT)));
+    fill(parts.ended, h("h2", {}, "Last ended trials"), tables.ended.show(recent.slice(0, RECENT)));
     fill(
       parts.events,
       h("h2", {}, "Events"),
@@ -58,13 +58,13 @@ function tablesOf(trials, page, now) {
     ended: { name: "ended", title: "Ended (UTC)", value: (one) => one.ended_at, cell: (one) => moment(one.ended_at), kind: "tight" },
   };
   return {
-    running: new Table([all.number, ...(page.mayWrite ? [columns.stop] : []), all.description, columns.step, all.score, columns.worker, columns.attempt, columns.since], { caption: "Trials that run", number: (one) => one.number, name: "running" }),
-    ended: new Table([all.number, all.state, all.score, all.reason, all.method, all.description, all.tags, columns.ended], { caption: `The last ${RECENT} that ended`, number: (one) => one.number, name: "ended" }),
+    running: new Table([all.number, ...(page.mayWrite ? [columns.stop] : []), all.description, columns.step, all.score, columns.worker, columns.attempt, columns.since], { caption: "Running trials", number: (one) => one.number, name: "running" }),
+    ended: new Table([all.number, all.state, all.score, all.reason, all.method, all.description, all.tags, columns.ended], { caption: `The last ${RECENT} ended trials`, number: (one) => one.number, name: "ended" }),
     workers: new Table(
       [
         { name: "worker", title: "Worker", value: (one) => one.worker, cell: (one) => told(one.worker) },
         { name: "trials", title: "Trials", isNumber: true, value: (one) => one.trials, cell: (one) => one.trials },
-        { name: "lease", title: "Lease", value: (one) => one.lease_seconds, cell: (one) => (one.lease_seconds < 0 ? h("span", { class: "state-failed" }, `silent; ran out ${duration(-one.lease_seconds)} ago`) : `lasts ${duration(one.lease_seconds)} more`) },
+        { name: "lease", title: "Lease", value: (one) => one.lease_seconds, cell: (one) => (one.lease_seconds < 0 ? h("span", { class: "state-failed" }, `no heartbeat; expired ${duration(-one.lease_seconds)} ago`) : `${duration(one.lease_seconds)} left`) },
       ],
       { caption: "Workers", name: "workers" },
     ),
@@ -77,7 +77,7 @@ function head(place, trials, now, page) {
   const ended = now.counts.complete + now.counts.pruned + now.counts.failed;
   const left = now.pace !== null && study.planned > ended && now.counts.running ? now.pace * (study.planned - ended) : null;
   const known = best ? trials.estimates.get(best.number) : null;
-  const awaited = ranking === null && now.counts.complete > 0 ? "being worked out …" : "";
+  const awaited = ranking === null && now.counts.complete > 0 ? "being computed …" : "";
   fill(
     place,
     h("p", { class: "quiet" }, study.confirms === null ? "" : ["confirms ", told(study.confirms), " on the test split; "], isLive ? h("a", { href: `${root}task/?name=${encodeURIComponent(study.task)}` }, told(study.task)) : told(study.task), " on ", told(study.backbone), `, budget ${count(study.budget_parameters)} parameters (${percent(study.budget_parameters / study.backbone_parameters, 2)} of the backbone), seed ${study.seed}, begun ${moment(study.created_at).slice(0, 16)} UTC`),
@@ -86,9 +86,9 @@ function head(place, trials, now, page) {
     h(
       "div",
       { class: "tiles" },
-      tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "nothing runs") : `about ${duration(left)} left`),
+      tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "no trial is running") : `about ${duration(left)} left`),
       tile("Best trial", best ? scoreText(best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
-      tile("Its estimate", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "from twelve trials on"),
+      tile("Estimate of the best trial", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "needs 12 measured trials"),
       tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
     ),

@@ -10,12 +10,12 @@ export async function show({ place, api }) {
   const table = new Table(
     [
       { name: "name", title: "Study", value: (row) => row.name, cell: (row) => h("a", { href: row.confirms === null ? `studies/${row.id}/` : `studies/${row.id}/confirmations/` }, told(row.name)) },
-      { name: "task", title: "Task", value: (row) => row.task, cell: (row) => (row.confirms === null ? h("a", { href: `task/?name=${encodeURIComponent(row.task)}` }, told(row.task)) : told(row.task)), hint: "all studies of it beside each other" },
+      { name: "task", title: "Task", value: (row) => row.task, cell: (row) => (row.confirms === null ? h("a", { href: `task/?name=${encodeURIComponent(row.task)}` }, told(row.task)) : told(row.task)), hint: "all studies of the task side by side" },
       { name: "backbone", title: "Backbone", value: (row) => row.backbone, cell: (row) => told(row.backbone) },
       { name: "budget", title: "Budget", isNumber: true, value: (row) => row.budget_parameters, cell: (row) => `${count(row.budget_parameters)} (${percent(row.budget_parameters / row.backbone_parameters, 2)})` },
       { name: "trials", title: "Trials", isNumber: true, value: (row) => total(row.counts), cell: (row) => `${count(ended(row.counts))} / ${count(row.planned)}` },
-      { name: "running", title: "Of them", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
-      { name: "best", title: "Highest score", hint: "of a trial that was trained again its mean", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
+      { name: "running", title: "States", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
+      { name: "best", title: "Highest score", hint: "mean over seeds where a trial was repeated", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
       { name: "tags", title: "Tags", isOptional: true, value: (row) => row.tags.join(", "), cell: (row) => tagList(row.tags), kind: "tight" },
       { name: "note", title: "Note", isHidden: true, value: (row) => row.note, cell: (row) => told(row.note), kind: "words" },
       { name: "created", title: "Begun (UTC)", value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },

@@ -12,7 +12,7 @@ export async function show({ place, root, api, problem }) {
   const form = h("form", { class: "filters", "aria-label": "Which task" });
   const said = h("p", { class: "quiet" });
   const plots = {
-    course: new Plot("Best score so far", { height: 320, hint: "By number of the trial; scores on validation." }),
+    course: new Plot("Best score so far", { height: 320, hint: "Scores on validation, by number of the trial." }),
     sizes: new Plot("Score by parameters", { height: 320, hint: "Complete trials; diamonds are published methods." }),
   };
   const link = (row, one) => (one === null ? "–" : [h("a", { href: `${root}studies/${row.id}/trial/?number=${one.number}` }, String(one.number)), ` ${score(one.score)}`]);
@@ -24,12 +24,12 @@ export async function show({ place, root, api, problem }) {
       { name: "states", title: "Trials", value: (row) => row.rows.length, cell: (row) => states(row.counts), kind: "tight" },
       { name: "metric", title: "Metric", value: (row) => row.metric, cell: (row) => told(row.metric) },
       { name: "discovered", title: "Highest discovery", isNumber: true, value: (row) => row.discovered?.score, cell: (row) => link(row, row.discovered) },
-      { name: "description", title: "What it is", value: (row) => row.discovered?.description, cell: (row) => told(row.discovered?.description ?? "–"), kind: "words" },
+      { name: "description", title: "Configuration", value: (row) => row.discovered?.description, cell: (row) => told(row.discovered?.description ?? "–"), kind: "words" },
       { name: "published", title: "Highest published", isNumber: true, value: (row) => row.published?.score, cell: (row) => link(row, row.published) },
       { name: "method", title: "Method", value: (row) => row.published?.method, cell: (row) => told(row.published?.method ?? "–") },
       { name: "created", title: "Begun (UTC)", isHidden: true, value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },
     ],
-    { caption: "Its studies", name: "task", hasTools: true },
+    { caption: "Studies of the task", name: "task", hasTools: true },
   );
   const draw = async () => {
     let { tasks, studies } = await ask(`${api}task.json?name=${encodeURIComponent(read("name"))}`);
@@ -38,7 +38,7 @@ export async function show({ place, root, api, problem }) {
     const choice = h("select", { name: "name", onchange: () => write({ name: choice.value }, { isNew: true }) }, tasks.map((name) => h("option", { value: name, selected: name === read("name") }, name)));
     fill(form, h("label", {}, "Task", choice));
     document.querySelector("h1").textContent = `Studies of ${visible(read("name"))}`;
-    fill(said, studies.length ? `${studies.length} ${studies.length === 1 ? "study" : "studies"}. A highest score is the luckiest of its study, which its leaderboard corrects by estimates; more trials reach more. Only a confirmation compares.` : "There is no study of this task. Choose another.");
+    fill(said, studies.length ? `${studies.length} ${studies.length === 1 ? "study" : "studies"}. Highest scores are partly luck and rise with the number of trials. To compare studies, confirm their winners.` : "No study of this task. Choose another.");
     table.show(studies);
     drawPlots(plots, studies);
   };

@@ -17,9 +17,9 @@ export async function show(page) {
     [
       { name: "worker", title: "Worker", value: (one) => one.worker, cell: (one) => told(one.worker), kind: "tight" },
       { name: "attempts", title: "Attempts", isNumber: true, value: (one) => one.bars.length, cell: (one) => count(one.bars.length) },
-      { name: "lost", title: "Lost", isNumber: true, value: (one) => one.lost, cell: (one) => count(one.lost), hint: "attempts that were laid aside or cut off; their trials go on as the next attempt" },
-      { name: "slots", title: "At once", isNumber: true, value: (one) => one.lanes, cell: (one) => count(one.lanes), hint: "the most trials that it trained at one time" },
-      { name: "busy", title: "Busy", isNumber: true, value: (one) => one.busy, cell: (one) => percent(one.busy, 0), hint: "part of the time from its first trial to its last in which it trained one" },
+      { name: "lost", title: "Lost", isNumber: true, value: (one) => one.lost, cell: (one) => count(one.lost), hint: "attempts that were interrupted; their trials continue in the next attempt" },
+      { name: "slots", title: "At once", isNumber: true, value: (one) => one.lanes, cell: (one) => count(one.lanes), hint: "largest number of trials trained at the same time" },
+      { name: "busy", title: "Busy", isNumber: true, value: (one) => one.busy, cell: (one) => percent(one.busy, 0), hint: "share of the time between its first and its last trial spent training" },
       { name: "span", title: "From first to last", isNumber: true, value: (one) => one.span, cell: (one) => duration(one.span), kind: "tight" },
     ],
     { caption: "Workers", name: "workers", hasTools: true },
@@ -31,7 +31,7 @@ export async function show(page) {
     const workers = byWorker(bars);
     const lanes = workers.reduce((sum, one) => sum + one.lanes, 0);
     const height = Math.min(900, Math.max(220, 90 + 22 * lanes));
-    if (plot?.height !== height) plot = new Plot("Trials by worker", { height, hint: "A bar is an attempt at a trial. Drag to look closer; a double click shows all." });
+    if (plot?.height !== height) plot = new Plot("Trials by worker", { height, hint: "One bar per attempt. Drag to zoom; double click to reset." });
     fill(box, plot.element);
     plot.show(traces(workers, trials), layout(workers, bars, plot.area.clientWidth), { columns, rows }, rows.length > BARS ? `the last ${count(BARS)} of ${count(rows.length)}` : "");
     table.show(workers);

@@ -48,6 +48,7 @@ function content(found, trials, page, { curve, loss, remarks }) {
   loss.show(traces.map((trace) => ({ ...trace, y: line[found.number].losses, hoverinfo: "x+y" })), { xaxis: { title: "step" }, yaxis: { title: "training loss" } }, data);
   return [
     h("p", {}, told(trial.description)),
+    /=\d+–\d/.test(trial.description) ? h("p", { class: "quiet hint" }, "A range such as r=2–3: the layers nearest to the output have the larger size.") : null,
     h(
       "p",
       { class: "picked" },
@@ -68,8 +69,8 @@ function content(found, trials, page, { curve, loss, remarks }) {
       tileOf("Parameters", count(trial.stored_parameters), `${percent(trial.stored_parameters / study.budget_parameters)} of the budget`),
       tileOf("Origin", told(trial.method ?? (trial.replicate_of === null ? "discovered" : "replicate")), trial.replicate_of === null ? "" : ["of trial ", trialLink(base, trial.replicate_of)]),
     ),
-    h("h2", {}, "What it changes in a block"),
-    h("p", { class: "quiet hint" }, "Dashed: what an edit reads. Solid: what it writes. Rings: tensors that are changed."),
+    h("h2", {}, "Edits in a block"),
+    h("p", { class: "quiet hint" }, "Dashed: input of an edit. Solid: output. Rings: changed tensors."),
     found.picture ? [picture(found.picture), formulas(found.picture)] : h("p", { class: "problem" }, told(found.problem)),
     h("h2", {}, "The four dimensions"),
     dimensions([["attention", trial.attention], ["FFN", trial.ffn]]),
@@ -79,7 +80,7 @@ function content(found, trials, page, { curve, loss, remarks }) {
     readings(found.readings),
     h("h2", {}, "Attempts and files"),
     h("div", { class: "grid two" }, attempts(found.attempts), files(found.files)),
-    found.replicates.length ? [h("h2", {}, "Trained again with other seeds"), h("ul", { class: "plain" }, found.replicates.map((one) => h("li", {}, "trial ", trialLink(base, one.number), `: ${one.state} `, one.score === null ? "" : score(one.score))))] : null,
+    found.replicates.length ? [h("h2", {}, "Replicates with other seeds"), h("ul", { class: "plain" }, found.replicates.map((one) => h("li", {}, "trial ", trialLink(base, one.number), `: ${one.state} `, one.score === null ? "" : score(one.score))))] : null,
     found.events.length ? [h("h2", {}, "Events"), h("ul", { class: "plain" }, found.events.map((one) => h("li", {}, h("time", { datetime: one.at }, moment(one.at)), told(one.kind), ": ", told(one.text))))] : null,
     h("h2", {}, "More"),
     facts([
@@ -91,7 +92,7 @@ function content(found, trials, page, { curve, loss, remarks }) {
       ["proposed (UTC)", moment(trial.created_at)],
       ["ended (UTC)", moment(trial.ended_at)],
     ]),
-    found.nearest?.length ? [h("h3", {}, "Nearest published methods"), h("ul", { class: "plain" }, found.nearest.map((one) => h("li", {}, h("strong", {}, one.title), ": ", told(one.differences.join("; ") || "nothing but sizes"))))] : null,
+    found.nearest?.length ? [h("h3", {}, "Nearest published methods"), h("ul", { class: "plain" }, found.nearest.map((one) => h("li", {}, h("strong", {}, one.title), ": ", told(one.differences.join("; ") || "only sizes differ"))))] : null,
   ];
 }
 
@@ -130,7 +131,7 @@ function readings(rows) {
       number("loss", "Training loss", (one) => one.train_loss, score),
       number("seconds", "Seconds", (one) => one.seconds, (value) => value.toFixed(1)),
     ],
-    { caption: "What was measured", name: "readings" },
+    { caption: "Measurements", name: "readings" },
   ).show(rows);
 }
 
