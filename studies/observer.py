@@ -62,7 +62,7 @@ class Observer(Protocol):
 
 
 class ObserverDispatcher:
-    """Reads the ledger at intervals and calls observers for what is new; one that raises is not called again.
+    """Reads the ledger at intervals and calls observers for new trials and readings; drops one that raises.
 
     Attributes:
         complaints: One line for each observer that raised, with the error.
@@ -110,7 +110,7 @@ class ObserverDispatcher:
                 self._dispatch_trial(trial, readings.get(trial.number, ()))
 
     def end(self) -> None:
-        """Call the observers for what is new, and for the end of the launch."""
+        """Call the observers for new trials and readings, and for the end of the launch."""
         self._dispatch()
         self._call("launch_ended", self._study)
 

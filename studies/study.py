@@ -340,7 +340,7 @@ class Study:
             return ask(ledger, ledger.study(self.name))
 
     def __len__(self) -> int:
-        """Return the number of trials, whatever their state."""
+        """Return the number of trials in any state."""
         return self.summary.trials
 
     def __getitem__(self, number: int) -> Trial:

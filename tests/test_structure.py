@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -147,3 +149,106 @@ def test_modules_are_nouns():
 
 def test_no_file_is_longer_than_400_lines():
     assert {name_of(path): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 400} == {}
+
+
+# The language of the code; CONTRIBUTING.md has the rules. Places where a rule is wrong about a sentence are exceptions.
+LANGUAGE_EXCEPTIONS = {
+    "studies/analysis/discover/uniform_draws.py: matches",
+    "studies/backends/keeper_actor.py: agree",
+    "studies/backends/keeper_actor.py: __getattr__",
+    "studies/backends/tune.py: _Supervisor",
+    "studies/launch/study_creation.py: as_begun",
+    "studies/launch/study_creation.py: _refuse_change",
+    "studies/launch/study_creation.py: create_or_continue",
+    "studies/ledger/database.py: once",
+    "studies/ledger/engine.py: connected",
+    "studies/ledger/keeper_writes.py: set_inputs",
+    "studies/ledger/revisions/versions/first.py: upgrade",
+    "studies/study.py: ablate",
+}
+NOT_YET = {  # folders whose docstrings are still to be rewritten
+    *("dashboards", "dashboards/figures", "dashboards/reports", "dashboards/terminal", "studies/init", "trial_runner"),
+    *(f"trial_runner/{name}" for name in ("attachment", "backbones", "packs", "port_discovery", "tasks")),
+    *(f"trial_runner/tasks/{name}" for name in ("classification", "data", "embedded", "generation", "instruction")),
+    *(f"trial_runner/tasks/{name}" for name in ("metrics", "regression")),
+}
+NOT_IMPERATIVE = re.compile(
+    "an?|the|what|whether|who|how|of|one|two|each|every|all|any|no|none|as|in|on|at|for|from|with|by|to|that|this|those|"
+    "these|where|when|which|whose|if|its|their|it|they|both|n?either|more|most|fewer|less|another|others?|same|such|some|"
+    "many|few|here|there|then|only|also|rows|names|values|texts"
+)
+PREPOSITIONS = "of|in|on|at|for|from|with|by|to|as|before|after|beside|behind|without|within|under|over"
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def is_imperative(word: str) -> bool:
+    """Return whether a docstring's first word can be a verb in the imperative, as far as its form tells."""
+    plain = re.sub(r"[^a-z-]", "", word.lower())
+    third_person = plain.endswith("s") and not plain.endswith(("ss", "us", "is"))
+    return (
+        bool(plain) and not NOT_IMPERATIVE.fullmatch(plain) and not plain.endswith(("ed", "ing")) and not third_person
+    )
+
+
+def is_property(node: ast.AST) -> bool:
+    names = {getattr(one, "id", getattr(one, "attr", "")) for one in getattr(node, "decorator_list", ())}
+    return bool(names & {"property", "cached_property", "setter"})
+
+
+def rules_broken(node: ast.AST, docstring: str) -> list[str]:
+    """Return the names of the rules of docstrings that one breaks."""
+    first = re.split(r"(?<=[.;:])\s|\n\n", docstring.strip(), maxsplit=1)[0]
+    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node)
+    broken = {
+        "begins with a verb": is_function and not is_imperative(first.split()[0]),
+        "no what or who": re.search(r"\b(what|who|whoever|whatever)\b", first, re.IGNORECASE),
+        "Args: begin with a noun": re.search(
+            rf"^ {{4,}}\w+: ({PREPOSITIONS})\b", docstring, re.MULTILINE | re.IGNORECASE
+        ),
+    }
+    return [rule for rule, is_broken in broken.items() if is_broken]
+
+
+def docstrings_of(path: Path, tree: ast.Module) -> Iterator[tuple[str, ast.AST, str]]:
+    for node in ast.walk(tree):
+        is_documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_documented and (docstring := ast.get_docstring(node)):
+            yield f"{name_of(path)}: {getattr(node, 'name', 'module')}", node, docstring
+
+
+def test_docstrings_follow_the_rules_of_the_language():
+    broken = {
+        place: rules
+        for path, tree in TREES.items()
+        for place, node, docstring in docstrings_of(path, tree)
+        if place.partition(":")[0].rpartition("/")[0] not in NOT_YET and (rules := rules_broken(node, docstring))
+    }
+    assert {place: rules for place, rules in broken.items() if place not in LANGUAGE_EXCEPTIONS} == {}
+    assert sorted(LANGUAGE_EXCEPTIONS - broken.keys()) == [], "no longer needed"
+    assert len(LANGUAGE_EXCEPTIONS) <= 20
+
+
+@pytest.mark.parametrize(
+    ("docstring", "rules"),
+    [
+        ("Return the score.", []),
+        ("The score.", ["begins with a verb"]),
+        ("Returns the score.", ["begins with a verb"]),
+        ("Return what is scored.", ["no what or who"]),
+        ("Return the score.\n\nArgs:\n    step: Of the trial.", ["Args: begin with a noun"]),
+        ("Return the score.\n\nArgs:\n    step: Number of steps.", []),
+    ],
+)
+def test_broken_rules_of_the_language_are_found(docstring, rules):
+    (function,) = ast.parse("def score(): ...").body
+    assert rules_broken(function, docstring) == rules
+
+
+def test_names_of_tests_have_at_most_70_characters():
+    names = [
+        node.name
+        for path in TESTS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert [name for name in names if name.startswith("test_") and len(name) > 70] == []

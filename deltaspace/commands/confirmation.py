@@ -156,7 +156,7 @@ def ablate(  # noqa: PLR0913 - one argument per option
 
 
 def _train(request: "Request", storage: str, *, take_over: bool, quiet: bool, as_json: bool) -> int:
-    """Train what is requested; print the result to stdout, progress and ending to stderr."""
+    """Train the requested configurations; print the result to stdout, progress and ending to stderr."""
     from dashboards.confirmations import ConfirmationCard, confirmation_card
     from dashboards.terminal.confirmations import confirmation_renderable
     from dashboards.terminal.observers import progress_view

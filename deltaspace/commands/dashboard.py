@@ -107,13 +107,13 @@ def dashboard_during(storage: str, *, is_wanted: bool) -> Iterator[None]:
 
 
 def _path_of(storage: str, study: str) -> str:
-    """Where the pages of a study are."""
+    """Return the path of the pages of a study."""
     with reading(storage) as ledger:
         return f"studies/{ledger.study(study).id}/"
 
 
 def _check_installed() -> None:
-    """Say how to install what only the dashboard needs."""
+    """Refuse to run without the dashboard's packages; the message has the command that installs them."""
     from dashboards.errors import DashboardError
 
     missing = [name for name in ("starlette", "uvicorn", "plotly") if find_spec(name) is None]

@@ -128,7 +128,7 @@ def launch(  # noqa: PLR0913 - one argument per option
 
 
 def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
-    """The leaderboard to stdout, and how the launch ended to stderr."""
+    """Print the leaderboard to stdout, and the ending of the launch to stderr."""
     from dashboards.terminal.tables import leaderboard_table
     from studies.analysis.leaderboard import leaderboard
     from studies.analysis.ranks import ranking_of

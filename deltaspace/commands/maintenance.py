@@ -144,7 +144,7 @@ def merge(other: str, storage: str) -> None:
 
 
 def _told(left: list[str], text: str) -> int:
-    """Print the result and what could not be done; return the exit code."""
+    """Print the result and the failures; return the exit code."""
     for line in (*left, text):
         say(line, err=True)
     return 1 if left else 0

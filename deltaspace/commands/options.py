@@ -251,7 +251,7 @@ def fleet_options(default: str, *, again: str, time: str) -> Callable[[Function]
 
 
 def ended(result: "LaunchResult", advice: str) -> int:
-    """Print how a launch ended and what to do; return the exit code: 130 after a signal, else 0."""
+    """Print the ending of a launch and the next command; return the exit code: 130 after a signal, else 0."""
     name = result.study.name
     say(f"{name}: {result.reason}.{advice} See 'deltaspace show {name}'.", err=True)
     return _EXIT_INTERRUPTED if result.is_interrupted else 0

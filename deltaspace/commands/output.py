@@ -37,7 +37,7 @@ codecs.register_error(_FALLBACK, _in_ascii)
 
 
 def never_fail_to_encode() -> None:
-    """Make stdout and stderr accept any text, whatever their encoding."""
+    """Make stdout and stderr accept any text in any encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_FALLBACK)
