@@ -1,5 +1,6 @@
 """Texts and labels as they were read, before they are split, encoded and tokenised."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Label = int | str | float
 ReadLabel = Callable[[Any, list[str] | None, int, str], Label | None]
 _NO_CLASS = -1  # what the hub stores where a label is hidden
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,99}")
+"""Text that is a number as it is printed: ``7`` of a csv file is the number 7, ``007`` is a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,7 @@ def read_split(
 
 
 def _read_label(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
-    """Return a label; None if there is none. A whole number has no fraction: 1 and 1.0 are one class, ``1``."""
+    """Return a label; None if there is none. A whole number is one class, ``1``, as 1, 1.0 or text."""
     if value is None or value != value or (class_names is not None and value == _NO_CLASS):
         return None
     if class_names is not None:
@@ -140,7 +143,7 @@ def _read_label(value: Any, class_names: list[str] | None, row: int, split: str)
         text = plain_text(value)
         return int(value) if str(int(value)) == text else value
     if isinstance(value, str):
-        return value if value.strip() else None
+        return int(value) if _WHOLE_NUMBER.fullmatch(value) else value if value.strip() else None
     raise TaskError(
         f"a class label must be a number or a string; got {value!r} ({type(value).__name__}) in split {split!r}, "
         f"row {row}."

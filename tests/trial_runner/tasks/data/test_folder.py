@@ -149,6 +149,26 @@ def test_integer_labels_are_sorted_by_value_and_can_be_named(write_splits, prepa
     assert prepare(folder, labels=("1", "0")).splits["test"].labels.tolist() == [0, 1]
 
 
+def test_whole_numbers_of_a_csv_are_sorted_by_value_and_can_be_named(tmp_path, prepare):
+    rows = [{"text": f"text {n}", "label": ("10", "2", "1")[n % 3]} for n in range(60)]
+    save(rows, tmp_path / "train.csv")
+    assert prepare(tmp_path).labels == ("1", "2", "10")
+    save([{**row, "label": str(n % 2)} for n, row in enumerate(rows)], tmp_path / "train.csv")
+    assert prepare(tmp_path, labels=("neg", "pos")).labels == ("neg", "pos")
+
+
+def test_hidden_labels_of_a_csv_leave_its_split_out(tmp_path, prepare):
+    save(rows_of(200), tmp_path / "train.csv")
+    save([{"text": f"hidden {n}", "label": -1} for n in range(7)], tmp_path / "test.csv")
+    task = prepare(tmp_path)
+    assert any("7 of 7 rows are dropped: no label" in note for note in task.notes)
+
+
+def test_numbers_with_zeros_before_them_are_names(tmp_path, prepare):
+    save([{"text": f"text {n}", "label": ("007", "7")[n % 2]} for n in range(60)], tmp_path / "train.csv")
+    assert set(prepare(tmp_path).labels) == {"007", "7"}
+
+
 def test_a_smaller_train_split_is_a_fixed_part_of_the_whole(write_rows, prepare, tokenizer):
     write_rows("train.jsonl", rows_of(50))
     write_rows("validation.jsonl", rows_of(20, "other"))
