@@ -92,7 +92,7 @@ def test_without_steps_nothing_is_trained(study, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "constant prediction" in printed
     assert "carved from train by a hash" in printed
-    assert "nothing will be discovered" in printed
+    assert "this study searches nothing" in printed
 
 
 def test_what_is_wrong_with_the_data_is_one_line(study, capsys):

@@ -50,7 +50,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["launch", "docstrings", "--set", "trials"], 2, "training.steps=300"),
         (["shwo", "sample"], 2, "did you mean 'show'?"),
         (["show", "sample", "--top", "0"], 2, "0"),
-        (["query", ""], 2, "must be an SQL statement; got nothing"),
+        (["query", ""], 2, "must be an SQL statement; got an empty text"),
         (["query", "select 1; select 2"], 2, "must be one statement"),
         (["query", "select 1", "--json", "--format", "csv"], 2, "--json is --format json; got --format csv as well"),
         (["query", "select 1", "--output", "answer.xls"], 2, ".csv, .tsv, .md, .parquet, .txt; got answer.xls"),

@@ -180,7 +180,7 @@ def test_what_cannot_be_taken_apart_is_refused_and_nothing_is_recorded(tmp_path:
     with Ledger.open(study.url, read_only=True) as ledger:
         assert [one.name for one in ledger.studies()] == ["reviews"]
     (tmp_path / "few").mkdir()
-    with pytest.raises(StudiesError, match="must have 12 trials with a reading"):
+    with pytest.raises(StudiesError, match="discover needs 12 measured trials"):
         launched(tmp_path / "few", trials=10).ablate()
 
 

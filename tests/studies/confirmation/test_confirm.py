@@ -331,7 +331,7 @@ def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path, local):
     local.confirm()
     with pytest.raises(ConfirmationError, match=r"got 'reviews-confirm', a confirmation of 'reviews'"):
         confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
-    with pytest.raises(WishError, match=r"'reviews-confirm' is a confirmation. Choose another"):
+    with pytest.raises(WishError, match=r"must be unique; got 'reviews-confirm', a confirmation"):
         launch(specification(tmp_path, name="reviews-confirm"), storage_url=local.url, factory=TrivialFactory())
     with pytest.raises(ConfirmationError, match=r"must be unique; got 'reviews', another study's"):
         local.confirm(name="reviews")

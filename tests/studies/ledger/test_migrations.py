@@ -142,7 +142,7 @@ def test_an_empty_database_is_not_filled_by_reading(storage_url, request):
 def test_a_database_of_optuna_is_refused_and_not_touched(tmp_path):
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
     optuna.create_study(storage=url, study_name="theirs")
-    with pytest.raises(StorageError, match=r"of another program \(studies, trials\). Give deltaspace a database"):
+    with pytest.raises(StorageError, match=r"of another program \(studies, trials\)\. Use a separate database"):
         Ledger.open(url)
     assert optuna.load_study(storage=url, study_name="theirs").trials == []
 

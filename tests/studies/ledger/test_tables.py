@@ -87,7 +87,7 @@ def test_times_are_utc_whatever_zone_they_came_in(two_trials):
 
 def test_a_time_without_zone_is_refused(two_trials):
     statement = TRIALS.update().values(created_at=datetime(2026, 7, 1, 12))
-    with pytest.raises(StatementError, match="must carry their zone"):
+    with pytest.raises(StatementError, match="must have a time zone"):
         two_trials.ledger.read(lambda link: link.execute(statement))
 
 
