@@ -74,11 +74,11 @@ class RawSplit:
         return self.keys()
 
     def read_values(self) -> Iterable[object]:
-        """See `Rows`."""
+        """Return the texts of each row."""
         return zip(*self.columns, strict=True)
 
     def learned_values(self) -> Iterable[object]:
-        """See `Rows`; a whole number and its digits are one label."""
+        """Return the label and the group of each row; a whole number and its digits are one label."""
         return zip(map(str, self.labels), self.groups, strict=True)
 
 
@@ -139,11 +139,9 @@ def _read_label(value: Any, class_names: list[str] | None, row: int, split: str)
         return plain_text(value)
     if isinstance(value, int):
         return value
-    if isinstance(value, float):
-        text = plain_text(value)
-        return int(value) if str(int(value)) == text else value
-    if isinstance(value, str):
-        return int(value) if _WHOLE_NUMBER.fullmatch(value) else value if value.strip() else None
+    if isinstance(value, float | str):
+        text = plain_text(value) or ""
+        return int(text) if _WHOLE_NUMBER.fullmatch(text) else value if text.strip() else None
     raise TaskError(
         f"a class label must be a number or a string; got {value!r} ({type(value).__name__}) in split {split!r}, "
         f"row {row}."

@@ -12,7 +12,14 @@ from trial_runner.errors import TaskError
 from trial_runner.huggingface import one_line, quiet_datasets
 from trial_runner.tasks.data.objects import read_objects
 from trial_runner.tasks.data.separated import read_separated
-from trial_runner.tasks.data.text_file import GZIP, check_no_pointer, is_packed, reading_note, too_large
+from trial_runner.tasks.data.text_file import (
+    GZIP,
+    check_columns,
+    check_no_pointer,
+    is_packed,
+    reading_note,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -32,7 +39,6 @@ _PART = re.compile(r"-\d{5}-of-\d{5}(-[0-9a-f]+)?")
 SAVED = "state.json"
 """What stands in the folder of a dataset that ``save_to_disk`` wrote."""
 READABLE = "a .jsonl, .json, .csv, .tsv or .parquet file (.gz too)"
-_MOST_COLUMNS = 5_000
 
 
 def reader_of(path: Path) -> str | None:
@@ -70,10 +76,7 @@ def _check_parquet(path: Path) -> None:
         found = read_metadata(path)
     except (OSError, ArrowException):
         return
-    if found.num_columns > _MOST_COLUMNS:
-        raise TaskError(
-            f"{path.name} must have at most {_MOST_COLUMNS:,} columns; it has {found.num_columns:,}. Leave some out."
-        )
+    check_columns(path, found.num_columns)
     if found.num_rows > path.stat().st_size:
         raise too_large(path, "at most a row for each of its bytes")
 
@@ -95,10 +98,12 @@ _FIRST_ROWS = 20_000
 
 @contextmanager
 def opened_rows(files: tuple[Path, ...], split: str, most_bytes: int | None = None) -> "Iterator[Dataset]":
-    """The rows of a file, or of all parts of one, whose own copy is thrown away afterwards.
+    """Open the rows of a file, or of all parts of one; copies on disk are deleted at the end.
 
     Args:
-        most_bytes: About so much of the beginning of lines is read; None reads all.
+        files: The file, or its parts in their order.
+        split: Name of the split in messages.
+        most_bytes: Number of bytes to read from the beginning of each file of lines, about; None reads all.
 
     Raises:
         TaskError: If they cannot be read.

@@ -11,12 +11,11 @@ import numpy as np
 
 from trial_runner.errors import TaskError
 from trial_runner.files import halved_character
-from trial_runner.tasks.data.text_file import chunks, lines_of, opened_text, too_large
+from trial_runner.tasks.data.text_file import MOST_COLUMNS, chunks, encoding_of, lines_of, opened_text, too_large
 
 if TYPE_CHECKING:
     from pyarrow import Array, Table
 
-_MOST_COLUMNS = 5_000
 _MOST_LEVELS = 500
 """Largest depth of nested values."""
 _EXACT = 2**53
@@ -51,8 +50,8 @@ class _Sizes:
             for text, after in zip(parts[first::2], parts[first + 1 :: 2], strict=False)
             if after.lstrip()[:1] == b":"
         )
-        if len(self._names) > _MOST_COLUMNS:
-            raise too_large(self._path, f"at most {_MOST_COLUMNS:,} columns")
+        if len(self._names) > MOST_COLUMNS:
+            raise too_large(self._path, f"at most {MOST_COLUMNS:,} columns")
         self._is_text ^= len(parts) % 2 == 0
         steps = np.isin(outside, list(b"[{")).astype(np.int64) - np.isin(outside, list(b"]}"))
         levels = self._level + np.cumsum(steps)
@@ -83,7 +82,7 @@ def _rows(path: Path, most_bytes: int | None) -> Iterator[Mapping[str, Any]]:
     sizes = _Sizes(path)
     for chunk in chunks(path, most_bytes):
         sizes.take(chunk)
-    with opened_text(path, most_bytes) as text:
+    with opened_text(path, encoding_of(path, most_bytes)) as text:
         begin = text.read(1 << 16).lstrip()[:1]
         text.seek(0)
         if begin == "[":

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.text_file import LONGEST_LINE, blank_end, lines_of, opened_text
+from trial_runner.tasks.data.text_file import LONGEST_LINE, blank_end, check_columns, encoding_of, lines_of, opened_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
 _SEPARATORS = (",", "\t", ";", "|")
 _SNIFFED_LINES = 200
-_MOST_COLUMNS = 5_000
 _NAMELESS = "Unnamed: 0"
 _BACKSLASH = re.compile(r'\\["\\]|\\')
 
@@ -58,7 +57,7 @@ class _Dialect:
             try:
                 row = next(reader, None)
             except csv.Error as error:
-                raise _MalformedRow(first, held.problem(str(error))) from None
+                raise _MalformedRow(held.problem(str(error))) from None
             if row is None:
                 return
             if len(row) > 1 or (row and row[0].strip()):
@@ -66,12 +65,7 @@ class _Dialect:
 
 
 class _MalformedRow(Exception):  # noqa: N818 - ends the attempt to read a dialect, reaches no user
-    """Row that does not follow a dialect."""
-
-    def __init__(self, line: int, said: str) -> None:
-        """Store the line and the message."""
-        super().__init__(said)
-        self.line, self.said = line, said
+    """Row that does not follow a dialect; its text is the message."""
 
 
 class _Lines:
@@ -129,17 +123,18 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
     Raises:
         TaskError: If the first line has no names of columns, or a row has another number of cells; names the line.
     """
-    with opened_text(path, most_bytes) as text:
+    encoding = encoding_of(path, most_bytes)
+    with opened_text(path, encoding) as text:
         lines = list(islice(lines_of(text, most_bytes), _SNIFFED_LINES))
     limit = csv.field_size_limit(LONGEST_LINE)
     try:
         problems: list[_MalformedRow] = []
         for dialect in _dialects(path, lines):
             try:
-                return _read(path, dialect, most_bytes)
+                return _read(path, encoding, dialect, most_bytes)
             except _MalformedRow as error:
                 problems.append(error)
-        raise TaskError(f"{path.name} of {path.parent}: {problems[0].said}")
+        raise TaskError(f"{path.name} of {path.parent}: {problems[0]}")
     finally:
         csv.field_size_limit(limit)
 
@@ -166,10 +161,10 @@ def _fit(lines: Sequence[str], separator: str) -> tuple[bool, float, int]:
     return names > 1, sum(len(row) == names for row in rows) / max(1, len(rows)), names
 
 
-def _read(path: Path, dialect: _Dialect, most_bytes: int | None) -> "Table":
+def _read(path: Path, encoding: str, dialect: _Dialect, most_bytes: int | None) -> "Table":
     import pyarrow
 
-    with opened_text(path, most_bytes) as text:
+    with opened_text(path, encoding) as text:
         rows = dialect.rows(lines_of(text, most_bytes))
         found: list[list[str]] = []
         _, header = next(rows, (1, []))
@@ -181,10 +176,10 @@ def _read(path: Path, dialect: _Dialect, most_bytes: int | None) -> "Table":
             cells, more = row[:width], row[width:]
             if any(cell.strip() for cell in more):
                 if len(row) <= len(header) and len(header) > width:
-                    raise _MalformedRow(line, _nameless(header, row, width, line))
-                raise _MalformedRow(line, _uneven(line, len(row), len(header), dialect.separator))
+                    raise _MalformedRow(_nameless(header, row, width, line))
+                raise _MalformedRow(_uneven(line, len(row), len(header), dialect.separator))
             if len(cells) < width or (len(row) != first_length and max(len(row), first_length) > len(header)):
-                raise _MalformedRow(line, _uneven(line, len(row), len(header), dialect.separator))
+                raise _MalformedRow(_uneven(line, len(row), len(header), dialect.separator))
             found.append(cells)
             if len(found) == _BATCH_ROWS:
                 _add(arrays, found)
@@ -210,7 +205,7 @@ def _whole(rows: Iterator[tuple[int, list[str]]], most_bytes: int | None) -> Ite
     try:
         yield from rows
     except _MalformedRow as error:
-        if most_bytes is None or "never ends" not in error.said:
+        if most_bytes is None or "never ends" not in str(error):
             raise
 
 
@@ -232,10 +227,7 @@ def _nameless(header: list[str], row: list[str], width: int, line: int) -> str:
 
 def _check_header(path: Path, names: list[str]) -> None:
     """Refuse a first line that is a row of data."""
-    if len(names) > _MOST_COLUMNS:
-        raise TaskError(
-            f"{path.name} must have at most {_MOST_COLUMNS:,} columns; it has {len(names):,}. Leave some out."
-        )
+    check_columns(path, len(names))
     blank = [str(number) for number, name in enumerate(names, start=1) if not name.strip() and number > 1]
     odd = [name for name in names if _is_number(name) or len(name) > 100]
     if odd or blank or len(set(names)) < len(names) or not names:

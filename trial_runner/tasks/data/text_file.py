@@ -16,6 +16,7 @@ from trial_runner.files import lfs_pointer
 GZIP = ".gz"
 LONGEST_LINE = 16 << 20
 """Most characters, and bytes, of a line or a cell."""
+MOST_COLUMNS = 5_000
 _CHUNK_BYTES = 1 << 20
 _MOST_TIMES_PACKED = 100
 """Largest ratio of unpacked to packed size of texts."""
@@ -68,6 +69,16 @@ def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
             yield chunk
 
 
+def check_columns(path: Path, count: int) -> None:
+    """Refuse a file with too many columns.
+
+    Raises:
+        TaskError: If it has.
+    """
+    if count > MOST_COLUMNS:
+        raise TaskError(f"{path.name} must have at most {MOST_COLUMNS:,} columns; it has {count:,}. Leave some out.")
+
+
 def too_large(path: Path, most: str) -> TaskError:
     """Return the error of a file that exceeds a bound."""
     return TaskError(f"{path.name} must have {most}; it has more. Write it with less in it.")
@@ -118,9 +129,8 @@ def _is_western(path: Path, most_bytes: int | None) -> bool:
 
 
 @contextmanager
-def opened_text(path: Path, most_bytes: int | None = None) -> Iterator[TextIO]:
-    """Open a file as text, with its line ends; see `encoding_of`."""
-    encoding = encoding_of(path, most_bytes)
+def opened_text(path: Path, encoding: str) -> Iterator[TextIO]:
+    """Open a file as text, with its line ends."""
     with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         yield text
 

@@ -164,6 +164,14 @@ def test_hidden_labels_of_a_csv_leave_its_split_out(tmp_path, prepare):
     assert any("7 of 7 rows are dropped: no label" in note for note in task.notes)
 
 
+def test_numbers_with_a_fraction_or_without_an_end_are_classes(tmp_path, prepare):
+    labels = (1.0, 2.5, float("inf"))
+    pandas.DataFrame([{"text": f"text {n}", "label": labels[n % 3]} for n in range(60)]).to_parquet(
+        tmp_path / "train.parquet"
+    )
+    assert prepare(tmp_path).labels == ("1", "2.5", "inf")
+
+
 def test_numbers_with_zeros_before_them_are_names(tmp_path, prepare):
     save([{"text": f"text {n}", "label": ("007", "7")[n % 2]} for n in range(60)], tmp_path / "train.csv")
     assert set(prepare(tmp_path).labels) == {"007", "7"}
