@@ -158,11 +158,8 @@ LANGUAGE_EXCEPTIONS = {
     "studies/backends/keeper_actor.py: __getattr__",
     "studies/backends/tune.py: _Supervisor",
     "studies/launch/study_creation.py: as_begun",
-    "studies/launch/study_creation.py: _refuse_change",
-    "studies/launch/study_creation.py: create_or_continue",
     "studies/ledger/database.py: once",
     "studies/ledger/engine.py: connected",
-    "studies/ledger/keeper_writes.py: set_inputs",
     "studies/ledger/revisions/versions/first.py: upgrade",
     "studies/study.py: ablate",
 }

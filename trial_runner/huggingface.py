@@ -34,7 +34,7 @@ def one_line(error: BaseException) -> str:
 
 
 def bounded_line(text: str, most: int = 300) -> str:
-    """Return a text on one line of at most so many characters, what a terminal would obey written out."""
+    """Return a text on one line of at most ``most`` characters, with control characters escaped."""
     line = " ".join(text[: 4 * most].split())
     plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
     return plain if len(plain) <= most and len(text) <= 4 * most else f"{plain[: most - 3]}..."

@@ -124,11 +124,10 @@ class CountView:
 
 
 def view_count(method: PublishedMethod, shape: BackboneShape, settings: HyperParameterValues) -> CountView:
-    """What a published method counts on a backbone.
+    """Return the counts of a published method on a backbone.
 
     Raises:
-        UnknownMethodError: If a setting is not one of the method's, or cannot be.
-        InvalidEditError: If the method is not valid there with these settings, unless there is nothing to count.
+        UnknownMethodError: If there is no such setting, or its value is invalid.
     """
     found = conventions(method.name, shape, settings)
     invalid = None if any(found.values()) else method.invalid_reason(shape)

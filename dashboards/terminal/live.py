@@ -84,12 +84,12 @@ def times_text(progress: Progress) -> str:
 
 
 def named(trial: TrialProgress) -> str:
-    """What a trial is, after the name of the published method if it is one."""
+    """Return the description of a trial, after the name of its published method, if any."""
     return trial.description if trial.method is None else f"{trial.method}: {trial.description}"
 
 
 def references_text(progress: Progress) -> str:
-    """What scores are held against; empty if that is not known."""
+    """Return the reference scores; empty if unknown."""
     known = {"head alone": progress.head_only, "constant": progress.constant}
     return ", ".join(f"{name} {score:.4f}" for name, score in known.items() if score is not None)
 
@@ -167,12 +167,12 @@ def _size(one: TrialProgress, progress: Progress) -> list[str]:
 
 
 def _bold(one: TrialProgress) -> str:
-    """What a trial is; discoveries are bold."""
+    """Return the description of a trial; discoveries are bold."""
     return f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one))
 
 
 def _ending(one: TrialProgress, *, has_reason: bool) -> str:
-    """How a trial ended, and what it is."""
+    """Return the ending of a trial and its description."""
     reason = reason_text(one) if has_reason else ""
     why = f" [dim]({escape(reason)})[/]" if reason else ""
     ended = "[bold green]highest so far[/]" if one.is_best else state_text(one.state, one.reason)
@@ -180,14 +180,14 @@ def _ending(one: TrialProgress, *, has_reason: bool) -> str:
 
 
 def reason_text(one: TrialProgress) -> str:
-    """Why a trial ended early, without what its step and state say; empty of complete ones."""
+    """Return the reason of an early ending, apart from step and state; empty for complete trials."""
     rung, _, told = (one.reason or "").partition("): ")
     said = told if rung.startswith("rung ") and told else (one.reason or "")
     return said.removeprefix(COLLAPSED)
 
 
 def _furthest(running: Sequence[TrialProgress], count: int) -> list[TrialProgress]:
-    """Those that have come furthest, in the order of their numbers."""
+    """Return the running trials with the most steps, in the order of their numbers."""
     chosen = sorted(running, key=lambda one: (-one.step, one.number))[:count]
     return sorted(chosen, key=lambda one: one.number)
 

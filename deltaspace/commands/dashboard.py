@@ -90,10 +90,10 @@ def dashboard(  # noqa: PLR0913
 
 @contextmanager
 def dashboard_during(storage: str, *, is_wanted: bool) -> Iterator[None]:
-    """Serve the dashboard in a process of its own for as long as a launch lasts, and say where.
+    """Serve the dashboard in a process of its own for the time of a launch, and print its address.
 
     Raises:
-        DashboardError: If it is not installed, or no port can be had.
+        DashboardError: If it is not installed, or no port is free.
     """
     if not is_wanted:
         yield

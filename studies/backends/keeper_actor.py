@@ -195,7 +195,7 @@ class KeeperClient:
         return lambda *arguments: self._call(lambda: self._handle.call.remote(method, *arguments))
 
     def _call(self, ask: Callable[[], Any]) -> Any:
-        """Ask, and ask again while the actor is being restarted.
+        """Call the actor, again and again while it is being restarted.
 
         Raises:
             StudiesError: What the keeper raised; or `LaunchError` if it does not answer or come back.

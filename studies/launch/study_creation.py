@@ -82,7 +82,7 @@ def _refuse_change(specification: Specification, study: StudyRecord, trials: Seq
     """Check that a study with a begun trial has the settings of the study file.
 
     Raises:
-        StudyChangedError: With one line per key that differs.
+        StudyChangedError: If it has others; one line per key.
         WishError: If it is not a search study.
     """
     changes = _changes(specification, study)
@@ -106,7 +106,7 @@ def create_or_continue(
     A study with other settings or data is replaced if no trial of it has begun.
 
     Raises:
-        StudyChangedError: With one line per key that differs, or naming the changed data or backbone.
+        StudyChangedError: If settings, data or backbone have changed; names them.
         StudyHeldError: If it would be replaced, and another launch runs it.
         LaunchError: If it is not a search study.
     """

@@ -128,7 +128,7 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
 
 
 def set_inputs(connection: Connection, study: StudyRecord, inputs: Mapping[str, object]) -> StudyRecord:
-    """Record the digest of what a study reads, and return the study with it.
+    """Record the digest of the inputs of a study, and return the study with it.
 
     Raises:
         UnknownStudyError: If it was deleted.

@@ -1,4 +1,4 @@
-"""Digest of what trials read: the rows of each split, the tokenizer and the weights of the backbone."""
+"""Digest of the inputs of trials: the rows of each split, the tokenizer and the weights of the backbone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _WITH_LABELS = ("classification", "regression")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputDigest:
-    """Digest of what the trials of a study read.
+    """Digest of the inputs of the trials of a study.
 
     Attributes:
         splits: Digest of each split.
@@ -27,7 +27,7 @@ class InputDigest:
 
     @classmethod
     def of(cls, task: Prepared, backbone: str) -> Self:
-        """Compute the digest of a task and a backbone, which is named.
+        """Compute the digest of a task and a backbone.
 
         Raises:
             BackboneError: If the backbone cannot be found.
@@ -36,10 +36,11 @@ class InputDigest:
         return cls(splits=task.digests, tokenizer=task.tokenizer, weights=weights)
 
     def differences(self, now: "InputDigest", kind: str) -> dict[str, str]:
-        """Return what is different now, a phrase by split, ``tokenizer`` and ``weights``; empty where nothing is.
+        """Return the present differences: one phrase by split, ``tokenizer`` and ``weights``.
 
         Args:
-            kind: Word of the kind of task, which decides what answers are called.
+            now: Present digest.
+            kind: Kind of the task, which decides between the words labels and answers.
         """
         answers = "labels" if kind in _WITH_LABELS else "answers"
         found = {

@@ -223,7 +223,7 @@ def check_length(name: str, tokens: int, limit: int | None) -> None:
 
 
 def kept_facts(task: Task, raw: RawTask[Any], cuts: Sequence[Cut], **more: object) -> Facts:
-    """Return what a cache keeps of a task beside its splits, JSON-able."""
+    """Return the facts of a task that a cache keeps beside its splits, JSON-able."""
     counts = {"cuts": [asdict(cut) for cut in cuts], "dropped": [asdict(one) for one in raw.dropped]}
     digests = {name: asdict(SplitDigest.of(rows)) for name, rows in raw.splits.items()}
     notes = [*map(str, raw.dropped), *raw.notes, *map(str, cuts)]

@@ -46,13 +46,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitDigest:
-    """Digest of the rows of a split as they are used, in their order; the format of their file is none of it.
+    """Digest of the rows of a split as they are used, in their order, for any format of their file.
 
     Attributes:
         rows: Number of rows.
         texts: SHA-256 over the texts, as hex.
-        answers: The same over labels or answers, and groups.
-        unordered: The same over both, in whatever order the rows are.
+        answers: SHA-256 over labels or answers, and groups, as hex.
+        unordered: SHA-256 over both in any order of the rows, as hex.
     """
 
     rows: int
@@ -73,10 +73,11 @@ class SplitDigest:
         return cls(rows=len(pairs), texts=texts, answers=answers, unordered=both)
 
     def difference(self, now: "SplitDigest", answers: str) -> str:
-        """Return what is different now, in half a sentence; empty where nothing is.
+        """Return the present difference as half a sentence; empty without one.
 
         Args:
-            answers: The word for what is learned.
+            now: Present digest.
+            answers: Word for labels or answers.
         """
         if self == now:
             return ""
@@ -112,12 +113,12 @@ class Dropped:
     """Rows of a split that are not used, for one reason.
 
     Attributes:
-        split: Where they are.
+        split: Name of the split.
         what: ``rows`` or ``dialogues``.
-        count: How many are dropped.
-        of: How many there are before any is dropped for this reason.
+        count: Number of dropped rows.
+        of: Number of rows before any is dropped for this reason.
         reason: Cause, such as ``no label``.
-        remedy: One sentence on how to keep them; empty where nothing does.
+        remedy: One sentence on how to keep them; empty without a way.
     """
 
     split: str
@@ -128,7 +129,7 @@ class Dropped:
     remedy: str = ""
 
     def __str__(self) -> str:
-        """The line that users read."""
+        """Return the line for users."""
         verb = "is" if self.count == 1 else "are"
         line = f"{self.split}: {self.count:,} of {self.of:,} {self.what} {verb} dropped: {self.reason}."
         return f"{line} {self.remedy}".rstrip()
@@ -176,14 +177,15 @@ def drop_rows(
     *,
     what: str = "rows",
 ) -> RawTask[RowsT]:
-    """Leave out rows that cannot be used, and splits that have no others, and count them by reason.
+    """Leave out unusable rows, and splits without any other rows, and count them by reason.
 
     Args:
+        raw: Splits of the task.
         reasons_of: Function of the name of a split and its rows: for each row why it cannot be used, or None.
         what: Name of a row in messages.
 
     Raises:
-        TaskError: If train is missing, or if none of its rows can be used, or of those of a split without texts.
+        TaskError: If train is missing, or has no usable row, or if no row of another split has a text.
     """
     if "train" not in raw.splits:
         raise TaskError(f"a task must have a split 'train'; got {', '.join(raw.splits) or 'none'}.")

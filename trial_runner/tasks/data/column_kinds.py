@@ -1,4 +1,4 @@
-"""Columns of a dataset as some rows show them: what stands in each, and in the fields of mappings."""
+"""Kinds of the columns of a dataset, and of the fields of mappings, inferred from some of its rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _WORDS_OF_A_LABEL = 6
 
 
 class ColumnKind(StrEnum):
-    """What stands in a column."""
+    """Kind of a column."""
 
     TEXT = "text"
     LABEL = "labels"
@@ -32,11 +32,12 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column as some rows show it.
+    """Column as inferred from some rows.
 
     Attributes:
-        kind: What stands in it.
-        values: Values of the rows looked at.
+        name: Path of the column.
+        kind: Kind of its values.
+        values: Values of these rows.
         fields: Columns inside a column of mappings, by their paths, such as ``translation.en``.
     """
 

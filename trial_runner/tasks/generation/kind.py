@@ -216,7 +216,7 @@ class TextPreparation:
         return self.encoder.identity
 
     def facts_of(self, raw: RawTask[Any], cuts: Sequence[Cut]) -> Facts:
-        """Return what a cache keeps beside the tokens."""
+        """Return the facts that a cache keeps beside the tokens."""
         encoder = self.encoder
         return kept_facts(self.task, raw, cuts, start=encoder.start_token_id, eos=encoder.eos_token_id)
 

@@ -59,11 +59,11 @@ class RawTextSplit(RowTuples):
         return [normalised(subject) for subject in self.subjects]
 
     def read_values(self) -> Iterable[object]:
-        """See `Rows`."""
+        """Return the source of each row."""
         return self.sources
 
     def learned_values(self) -> Iterable[object]:
-        """See `Rows`."""
+        """Return the target, the references and the group of each row."""
         return zip(self.targets, self.references, self.groups, strict=True)
 
 

@@ -53,12 +53,12 @@ class RawChats(RowTuples):
         return self.keys()
 
     def read_values(self) -> Iterable[object]:
-        """See `Rows`; of an answer its place alone."""
+        """Return the messages of each dialogue; of an answer its place alone."""
         for chat in self.chats:
             yield [{**each, "content": ""} if each["role"] == ASSISTANT else each for each in chat]
 
     def learned_values(self) -> Iterable[object]:
-        """See `Rows`."""
+        """Return the answers, the references and the group of each dialogue."""
         for chat, references, group in zip(self.chats, self.references, self.groups, strict=True):
             yield [chat[place] for place in answers_of(chat)], references, group
 
