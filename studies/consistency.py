@@ -82,7 +82,8 @@ def _score(reading: Reading, metric: str) -> Iterator[str]:
     is_proxy = PROXY_LOSS in reading.metrics
     measured = reading.metrics.get(PROXY_LOSS if is_proxy else metric)
     if measured is None:
-        yield f"the metrics at step {reading.step} must hold {metric}; they hold {', '.join(reading.metrics)}"
+        names = ", ".join(reading.metrics)[:_SHOWN]
+        yield f"the metrics at step {reading.step} must hold {metric[:_SHOWN]}; they hold {names}"
     elif not math.isclose(reading.score, -measured if is_proxy else score_of(metric, measured), rel_tol=1e-9):
         yield f"the score at step {reading.step} must be that of its metrics, {measured}; got {reading.score}"
 

@@ -68,7 +68,8 @@ def _data_rows(found: Check) -> Iterator[tuple[str, str]]:
         yield "constant prediction", f"{data.metric} {data.constant_score:.4f} on validation"
     for sample in data.samples:
         yield "is read as", visible(sample)
-    for note in (*data.losses, *data.notes):
+    small = (line for line in data.losses if line not in data.warnings)
+    for note in (*small, *data.notes):
         split, _, said = note.partition(": ")
         yield split, said
 

@@ -81,7 +81,7 @@ def test_warm_start_is_described_in_one_line(space):
 def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, published, has_head):
     plans: list[Any] = []
     facts = {"metric": "accuracy", "guessing_loss": None, "constant_score": None, "digests": {}, "tokenizer": ""}
-    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, **facts)
+    task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, dropped=(), cuts=(), **facts)
     monkeypatch.setattr(launch, "prepared", lambda specification: task)
 
     def run_fleet(specification: object, study: Any, plan: Any, **wishes: object) -> launch.LaunchResult:

@@ -192,7 +192,7 @@ def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, ledger
         lambda: delete_study(ledger, "trivial"),
         lambda: delete_study(ledger, "trivial", tmp_path / "archive"),
     ):
-        with pytest.raises(StudyHeldError, match="my-desk runs it"):
+        with pytest.raises(StudyHeldError, match="is run by my-desk"):
             change()
     assert facts(url, "trivial") == before
     assert not (tmp_path / "archive").exists()

@@ -306,7 +306,7 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
             f"train must have a text that is in no other split; each of its {len(train)} is in validation or test too."
         )
     if count := len(train) - len(unseen):
-        repeated = Dropped(split="train", count=count, of=len(train), reason="their text is in validation or test")
+        repeated = Dropped(split="train", count=count, of=len(train), reason="text also in validation or test")
         splits = {**task.splits, "train": train.take(unseen)}
         task = replace(task, splits=splits, dropped=(*task.dropped, repeated))
     if shared := len(known["validation"] & known["test"]):

@@ -69,7 +69,7 @@ def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted):
     smallest = min(trial.stored_parameters for trial in planted.ledger.trials(planted.study.id))
     with pytest.raises(StudiesError, match=f"at most {smallest - 1:,} parameters; the smallest has {smallest:,}"):
         best_within(planted.ledger, "planted", smallest - 1)
-    with pytest.raises(BudgetError, match="must look like"):
+    with pytest.raises(BudgetError, match="must be a percentage"):
         best_within(planted.ledger, "planted", "small")
 
 

@@ -101,13 +101,13 @@ def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
         "5: OFDLCK nonsense",
     ]
     monkeypatch.setattr(database, "_LOCKS", tmp_path / "locks")
-    assert database._who_locks(file) == ""
+    assert database._locking_processes(file) == ""
     (tmp_path / "locks").write_text("\n".join(locks[:4]))
-    named = database._who_locks(file)
+    named = database._locking_processes(file)
     assert named.startswith(f"process {os.getpid()}")
     assert "471" not in named
     (tmp_path / "locks").write_text(locks[4])
-    assert database._who_locks(file) == ""
+    assert database._locking_processes(file) == ""
 
 
 @pytest.mark.postgres

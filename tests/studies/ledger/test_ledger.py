@@ -40,7 +40,7 @@ def test_studies_are_listed_oldest_first(ledger, values):
 
 def test_a_study_name_is_given_once(ledger, values):
     ledger.create_study(values.study())
-    with pytest.raises(StudiesError, match="'sst2' exists in"):
+    with pytest.raises(StudiesError, match="must be unique; got 'sst2'"):
         ledger.create_study(values.study())
     assert len(ledger.studies()) == 1
 

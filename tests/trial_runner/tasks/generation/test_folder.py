@@ -292,7 +292,7 @@ def test_leaked_source_is_dropped_from_train_with_a_note(write_rows, prepared, t
     assert texts(task, "train", "bart", tokens) == [f"<s> t ##r ##a ##i ##n {n} </s>" for n in range(3)]
     assert (len(task.splits["validation"]), len(task.splits["test"])) == (4, 3)
     assert task.notes == (
-        "train: 2 of 5 rows are dropped: their text is in validation or test.",
+        "train: 2 of 5 rows are dropped: text also in validation or test.",
         "test: 1 texts are in validation too",
     )
 
