@@ -104,14 +104,19 @@ def _sentence(done: "TrainingResult") -> str:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--input", "source", metavar="FILE", required=True, type=click.Path(path_type=Path), help="One JSON object a line."
+    "--input",
+    "source",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Lines of JSON, or a .csv, .tsv or .parquet file.",
 )
 @click.option(
     "--output",
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path),
-    help="A new file: the same lines in the same order, with what was predicted.",
+    help="A new file: the same rows in the same order as lines of JSON, with their predictions.",
 )
 @click.option(
     "--batch-size", type=click.IntRange(1, options.MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
@@ -146,6 +151,8 @@ def predict(  # noqa: PLR0913 - one argument per option
     result = inference.predict(
         folder, source, output, columns=keys, batch_size=batch_size, backbone=backbone, tell=tell
     )
+    for note in result.notes:
+        say(note, err=True)
     if as_json:
         echo_json(result)
     else:

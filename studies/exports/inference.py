@@ -1,6 +1,7 @@
 """Predictions of an export for the lines of a file, or for texts."""
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from studies.errors import StudiesError, WishError
 from studies.study_file.sections import task_from_json
 from trial_runner.files import check_regular, halved_character, whole_file
 from trial_runner.tasks import TASK_KINDS, Task
+from trial_runner.tasks.data.formats import opened_rows, reader_of, reading_notes
+from trial_runner.tasks.data.text_file import check_no_pointer, encoding_of, opened_text
 
 if TYPE_CHECKING:
     from trial_runner.export.predictions import Prediction, Tell
@@ -31,11 +34,13 @@ class PredictionResult:
 
     Attributes:
         labels: Number of lines by prediction, the most frequent first; empty for generated texts.
+        notes: Lines on the encoding of the input, and on texts that are truncated.
     """
 
     output: Path
     lines: int
     labels: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,7 @@ def predict(  # noqa: PLR0913 - one argument per wish
 
     Args:
         folder: Folder of the export.
-        source: File with one JSON object per line.
+        source: File with one JSON object per line, or a csv, tsv or parquet file.
         output: File that must not exist.
         columns: Keys of the texts; empty for those of the training.
         batch_size: Lines per forward pass.
@@ -93,12 +98,13 @@ def predict(  # noqa: PLR0913 - one argument per wish
     _check_is_new(output)
     check_all_regular(folder)
     plan = _plan(read_json(folder / DELTA_FACTS), columns, folder)
-    rows = _read_rows(source)
-    texts = [_texts(row, plan, f"line {number} of {source}") for number, row in enumerate(rows, start=1)]
-    predictions = _predictions(folder, texts, plan, batch_size, backbone, tell) if rows else []
-    _write_rows(output, rows, predictions)
+    rows = _read_table(source) if reader_of(source) in _TABLES else _read_lines(source)
+    texts = [_texts(row, plan, where) for where, row in rows.items()]
+    predictions, note = _predictions(folder, texts, plan, batch_size, backbone, tell) if rows else ([], "")
+    _write_rows(output, [*rows.values()], predictions)
+    notes = (*reading_notes((source,)), *([note] if note else []))
     labels = Counter(one.answer for one in predictions if one.scores is not None)
-    return PredictionResult(output=output, lines=len(rows), labels=dict(labels.most_common()))
+    return PredictionResult(output=output, lines=len(rows), labels=dict(labels.most_common()), notes=notes)
 
 
 def _check_is_new(output: Path) -> None:
@@ -153,27 +159,51 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
     return _InferencePlan(columns=columns or own, task=task)
 
 
-def _read_rows(source: Path) -> list[dict[str, Any]]:
-    """Return the objects of a file, without blank lines at its end."""
+_TABLES = ("csv", "parquet")
+
+
+def _read_table(source: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a file of columns by their places."""
+    check_regular(source)
+    with opened_rows((source,), "input") as dataset:
+        rows = enumerate(dataset, start=1)
+        return {(where := f"row {number} of {source}"): _checked(row, where) for number, row in rows}
+
+
+def _read_lines(source: Path) -> dict[str, dict[str, Any]]:
+    """Return the objects of a file by their places, without blank lines at its end."""
     try:
         check_regular(source)
-        text = source.read_text(encoding="utf-8-sig")
+        check_no_pointer(source)
+        with opened_text(source, encoding_of(source)) as file:
+            text = file.read()
     except FileNotFoundError:
         raise WishError(f"the input must be an existing file; got {source}.") from None
-    except UnicodeDecodeError:
-        raise WishError(f"the input must be UTF-8 text; got {source}, which is not. Convert it to UTF-8.") from None
     except OSError as error:
         raise StudiesError(f"cannot read the input: {error}.") from error
     lines = text.rstrip().split("\n") if text.strip() else []
-    return [_row(line, f"line {number} of {source}") for number, line in enumerate(lines, start=1)]
+    rows = enumerate(lines, start=1)
+    return {(where := f"line {number} of {source}"): _row(line, where) for number, line in rows}
 
 
 def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-        half = halved_character(row)
-        _as_line(row)  # refuse rows that could not be written
     except (ValueError, RecursionError) as error:
+        raise WishError(f"{where} must be a JSON object; got: {error}.") from error
+    return _checked(row, where)
+
+
+def _checked(row: object, where: str) -> dict[str, Any]:
+    """Return a row that can be written again.
+
+    Raises:
+        WishError: If it cannot.
+    """
+    try:
+        half = halved_character(row)
+        _as_line(row)
+    except (TypeError, ValueError, RecursionError) as error:
         raise WishError(f"{where} must be a JSON object; got: {error}.") from error
     if half:
         raise WishError(f"{where} {half}")
@@ -218,7 +248,7 @@ def _predictions(
     batch_size: int,
     backbone: str | None,
     tell: "Tell",
-) -> "list[Prediction]":
+) -> "tuple[list[Prediction], str]":
     from trial_runner.export.predictions import classify, write
 
     task = plan.task
@@ -249,7 +279,7 @@ def _as_line(row: object) -> str:
 def predict_texts(
     folder: Path, texts: Sequence[Given], *, batch_size: int, backbone: str | None = None
 ) -> "list[Prediction]":
-    """Return the predictions of texts, in their order.
+    """Return the predictions of texts, in their order; warn if texts are truncated.
 
     Args:
         folder: Folder of the export.
@@ -267,7 +297,12 @@ def predict_texts(
 
     plan = _plan(read_json(folder / DELTA_FACTS), (), folder)
     rows = [_given_texts(given, plan, number) for number, given in enumerate(texts, start=1)]
-    return _predictions(folder, rows, plan, batch_size, backbone, lambda done, lines: None) if rows else []
+    if not rows:
+        return []
+    predictions, note = _predictions(folder, rows, plan, batch_size, backbone, lambda done, lines: None)
+    if note:
+        warnings.warn(note, stacklevel=3)
+    return predictions
 
 
 def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, ...]:

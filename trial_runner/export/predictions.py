@@ -49,8 +49,8 @@ def classify(
     batch_size: int,
     backbone: str | None = None,
     tell: Tell,
-) -> list[Prediction]:
-    """Predict the labels of texts or of pairs of texts, in their order.
+) -> tuple[list[Prediction], str]:
+    """Predict the labels of texts or of pairs of texts, in their order; return also a line if some are truncated.
 
     Args:
         folder: Folder of the export of a classification.
@@ -70,7 +70,7 @@ def classify(
     longest = min(limit or _MAX_TOKENS, _MAX_TOKENS) if max_tokens is None else max_tokens
     unknown = np.zeros(len(rows), dtype=np.int64)
     tokenizer = export.tokenizer()
-    split, _ = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
+    split, cut = encode_split(list(zip(*rows, strict=True)), unknown, tokenizer, longest)
     check_ids(tokenizer, config, [split.input_ids])
     outputs = np.zeros((len(rows), len(labels)))
     with torch.inference_mode(), _autocast(export.precision, place):
@@ -79,10 +79,19 @@ def classify(
             # one label is a regression: classifications have two or more
             outputs[some] = (logits if len(labels) == 1 else logits.softmax(dim=-1)).cpu().numpy()
     if len(labels) == 1:
-        return [Prediction(answer=f"{number:.6g}", scores=None) for (number,) in outputs.tolist()]
-    return [
-        Prediction(answer=labels[row.argmax()], scores=dict(zip(labels, row.tolist(), strict=True))) for row in outputs
-    ]
+        found = [Prediction(answer=f"{number:.6g}", scores=None) for (number,) in outputs.tolist()]
+    else:
+        found = [
+            Prediction(answer=labels[row.argmax()], scores=dict(zip(labels, row.tolist(), strict=True)))
+            for row in outputs
+        ]
+    return found, _cut_line(cut, len(rows), longest)
+
+
+def _cut_line(cut: int, count: int, longest: int) -> str:
+    """Return the line on truncated texts; empty without any."""
+    verb = "is" if cut == 1 else "are"
+    return f"{cut:,} of {count:,} texts {verb} cut to {longest:,} tokens, as in training." if cut else ""
 
 
 def write(
@@ -93,8 +102,8 @@ def write(
     batch_size: int,
     backbone: str | None = None,
     tell: Tell,
-) -> list[Prediction]:
-    """Generate texts for sources, in their order.
+) -> tuple[list[Prediction], str]:
+    """Generate texts for sources, in their order; return also a line if some are truncated.
 
     Args:
         folder: Folder of the export of a text-generation task.
@@ -115,7 +124,7 @@ def write(
         raise ExportError(f"the task of a generation must have texts as answers; got {task.kind}. This is a bug.")
     tokenizer = export.tokenizer()
     encoder = encode(task, tokenizer, model.shape.kind)
-    rows, _ = encoder.sources(sources)
+    rows, cut = encoder.sources(sources)
     check_ids(tokenizer, config_of(export.source), [rows.ids])
     writer = Writer(model, encoder)
     texts = [""] * len(sources)
@@ -125,7 +134,7 @@ def write(
             (written,) = writer.write(*prompts, copies=1, device=place)
             for row, text in zip(some, written, strict=True):
                 texts[row] = text
-    return [Prediction(answer=text, scores=None) for text in texts]
+    return [Prediction(answer=text, scores=None) for text in texts], _cut_line(cut, len(texts), task.max_tokens)
 
 
 @contextmanager

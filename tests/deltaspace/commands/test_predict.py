@@ -106,7 +106,7 @@ def test_every_line_gets_its_label_and_scores_in_the_order_of_the_file(predict, 
         assert line["prediction"] == max(expected, key=lambda label: expected[label])
     assert len({line["scores"]["some"] for line in found}) > 10
     assert json.loads(out)["lines"] == sum(json.loads(out)["labels"].values()) == 23
-    assert err.splitlines()[-1] == "predicted 23 of 23"
+    assert err.splitlines()[-2:] == ["predicted 23 of 23", "7 of 23 texts are cut to 24 tokens, as in training."]
 
 
 def test_lists_of_texts_are_joined_as_in_training(predict, tiny_backbone, tmp_path_factory, tmp_path, monkeypatch):
@@ -120,7 +120,8 @@ def test_lists_of_texts_are_joined_as_in_training(predict, tiny_backbone, tmp_pa
     assert predict(as_lines([{"turns": " / ".join(some)} for some in turns]), folder=folder)[0] == 0
     assert [line["scores"] for line in predicted(tmp_path)] == [line["scores"] for line in found]
     assert len({line["scores"]["some"] for line in found}) > 5
-    named = deltaspace.predict(folder, turns)
+    with pytest.warns(UserWarning, match="3 of 9 texts are cut to 24 tokens"):
+        named = deltaspace.predict(folder, turns)
     most = [max(line["scores"].values()) for line in found]
     assert named["probability"].tolist() == pytest.approx(most, abs=1e-12)
     (tmp_path / "out.jsonl").unlink()
@@ -167,7 +168,8 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         ('{"text": "red", "about": " "}\n', "line 1 of {} must have a text that is not blank at 'about'; got ' '."),
         ('{"text": "red", "about": 3}\n', "line 1 of {} must have a text that is not blank at 'about'; got 3."),
         ('{"text": "a", "about": "b", "prediction": 1}\n', "line 1 of {} must not have a key 'prediction'"),
-        (b"\xff\xfe", "the input must be UTF-8 text; got {}, which is not. Convert it to UTF-8."),
+        (b"\x81", "in.jsonl must be UTF-8 text; got byte 0x81 in line 1. Save it as UTF-8"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "in.jsonl of "),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, said):
@@ -176,6 +178,36 @@ def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, sa
     (line,) = err.splitlines()
     assert line.startswith("deltaspace: " + said.format(tmp_path / "in.jsonl"))
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_table_is_predicted_like_lines(predict, pairs, tmp_path, ran):
+    rows = [{"text": f"{row['text']}, 5 \u20ac", "about": row["about"]} for row in rows_of(6)]
+    assert predict(as_lines(rows))[0] == 0
+    (tmp_path / "in.csv").write_bytes(
+        "".join(f"{text};{about}\n" for text, about in [("text", "about"), *map(dict.values, rows)]).encode("cp1252")
+    )
+    files = ["--input", str(tmp_path / "in.csv"), "--output", str(tmp_path / "of_table.jsonl")]
+    code, _, err = ran("predict", str(pairs), *files)
+    assert code == 0, err
+    assert "in.csv: read as cp1252, not UTF-8" in err
+    assert (tmp_path / "of_table.jsonl").read_text() == (tmp_path / "out.jsonl").read_text()
+    (tmp_path / "in.csv").write_text("text,about\na,b\n ,c\n")
+    assert ran("predict", str(pairs), *files[:3], str(tmp_path / "none.jsonl"))[0] == 2
+    (tmp_path / "in.csv").write_text("text,about\na, b, c\n")
+    code, _, err = ran("predict", str(pairs), *files[:3], str(tmp_path / "none.jsonl"))
+    assert "in.csv of " in err
+    assert "line 2 has 3 cells where the first line names 2" in err
+
+
+def test_truncated_texts_are_counted(predict, pairs, tmp_path):
+    rows = [{"text": "red " * size, "about": "sea"} for size in (3, 200, 300)]
+    code, _, err = predict(as_lines(rows))
+    assert (code, err.splitlines()[-1]) == (0, "2 of 3 texts are cut to 24 tokens, as in training.")
+    with pytest.warns(UserWarning, match=r"^1 of 2 texts is cut to 24 tokens, as in training\.$"):
+        deltaspace.predict(pairs, [(row["text"], "sea") for row in rows[:2]])
+    (tmp_path / "out.jsonl").unlink()
+    _, _, err = predict(as_lines(rows[:1]))
+    assert "cut" not in err
 
 
 @pytest.mark.parametrize(
