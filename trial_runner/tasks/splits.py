@@ -220,6 +220,14 @@ def normalised(text: str) -> str:
     return " ".join(text.lower().split())
 
 
+_SHOWN = 40
+
+
+def beginning(text: str) -> str:
+    """Return the beginning of a text, by which a message names its row: rows move as others are dropped or carved."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
 _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal shares of the hash
 
 

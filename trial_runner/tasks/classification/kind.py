@@ -14,7 +14,7 @@ from trial_runner.tasks.classification.raw import Label, RawSplit, label_column,
 from trial_runner.tasks.classification.split import PreparedTask, Split
 from trial_runner.tasks.data.linearise import as_one_text
 from trial_runner.tasks.kind import Cut, Facts, TaskKind, check_length, kept_facts, place_facts, prepared_fields
-from trial_runner.tasks.splits import RawTask, complete_splits, drop_repeated, drop_rows, subsample
+from trial_runner.tasks.splits import RawTask, beginning, complete_splits, drop_repeated, drop_rows, subsample
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows, encoded
 
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 _HIDDEN = -1
 
 
-Encode = Callable[[tuple[Label | None, ...], str], npt.NDArray[Any]]
+Encode = Callable[[RawSplit, str], npt.NDArray[Any]]
 """An array of the labels of a split, whose name it is told for messages."""
 
 
-def _class_indices(
-    names: tuple[str, ...], by_position: bool, labels: tuple[Label | None, ...], split: str
-) -> npt.NDArray[np.int64]:
+def _class_indices(names: tuple[str, ...], by_position: bool, rows: RawSplit, split: str) -> npt.NDArray[np.int64]:
     """Class index of each label, ``(B,)``.
 
     Args:
@@ -42,12 +40,12 @@ def _class_indices(
         TaskError: If a label is not among the names.
     """
     index: dict[Label, int] = {(row if by_position else name): row for row, name in enumerate(names)}
-    keys = labels if by_position else tuple(str(label) for label in labels)
-    for row, key in enumerate(keys, start=1):
+    keys = rows.labels if by_position else tuple(str(label) for label in rows.labels)
+    for key, text in zip(keys, rows.columns[0], strict=True):
         if key not in index:
             raise TaskError(
-                f"labels must be among those of train: {_listed(names)}; got the unknown label {key!r} in "
-                f"split {split!r}, row {row}."
+                f"labels must be among those of train: {_listed(names)}; got the unknown label {key!r} of the text "
+                f"{beginning(text)!r} in split {split!r}."
             )
     return np.array([index[key] for key in keys if key is not None], dtype=np.int64)
 
@@ -91,7 +89,7 @@ def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | Non
         positions = {label for label in found if isinstance(label, int) and 0 <= label < len(declared)}
         by_position = positions == found and not {str(label) for label in found} & set(declared)
         encode = partial(_class_indices, declared, by_position)
-        encode(train.labels, "train")
+        encode(train, "train")
         return declared, encode
     if train.class_names is not None:
         names = tuple(name for name in train.class_names if name in found)
@@ -164,7 +162,7 @@ class ClassificationPreparation:
         splits: dict[str, Split] = {}
         cuts: list[Cut] = []
         for name, split in chosen.splits.items():
-            labels = encode(split.labels, name)
+            labels = encode(split, name)
             splits[name], cut = encode_split(split.columns, labels, self.tokenizer, longest, groups=split.groups)
             cuts += [Cut(split=name, what="examples", count=cut, of=len(split), tokens=longest)] if cut else []
         return kept_facts(self.task, chosen, cuts, labels=names), splits

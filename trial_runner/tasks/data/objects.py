@@ -5,13 +5,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from trial_runner.errors import TaskError
 from trial_runner.files import halved_character
-from trial_runner.tasks.data.text_file import MOST_COLUMNS, chunks, encoding_of, lines_of, opened_text, too_large
+from trial_runner.tasks.data.text_file import (
+    MOST_COLUMNS,
+    chunks,
+    encoding_of,
+    is_json,
+    lines_of,
+    opened_text,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from pyarrow import Array, Table
@@ -85,15 +93,40 @@ def _rows(path: Path, most_bytes: int | None) -> Iterator[Mapping[str, Any]]:
     with opened_text(path, encoding_of(path, most_bytes)) as text:
         begin = text.read(1 << 16).lstrip()[:1]
         text.seek(0)
-        if begin == "[":
+        if begin == "[" or _is_one_value(text, path, begin):
             values: Any = _parsed(text.read(), path.name)
-            for number, value in enumerate(values, start=1):
+            rows = values if isinstance(values, list) else _rows_of_columns(values)
+            for number, value in enumerate(rows, start=1):
                 yield _checked(value, f"row {number} of {path.name}")
             return
         for number, line in enumerate(lines_of(text, most_bytes), start=1):
             if line.strip():
                 where = f"line {number} of {path.name}"
                 yield _checked(_parsed(line, where), where)
+
+
+def _is_one_value(text: TextIO, path: Path, begin: str) -> bool:
+    """Return whether a file is one JSON object, perhaps over several lines; the text stays at its begin."""
+    if begin != "{" or not is_json(path):
+        return False
+    decoder = json.JSONDecoder()
+    content = text.read()
+    text.seek(0)
+    try:
+        _, end = decoder.raw_decode(content, len(content) - len(content.lstrip()))
+    except (ValueError, RecursionError):
+        return False
+    return not content[end:].strip()
+
+
+def _rows_of_columns(values: Mapping[str, Any]) -> list[Any]:
+    """Return the rows of an object of columns: lists of one length, or mappings with the same keys; else one row."""
+    columns = list(values.values())
+    if columns and all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        columns = [list(column.values()) for column in columns]
+    if len(columns) < 2 or not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        return [values]
+    return [dict(zip(values, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _parsed(text: str, where: str) -> Any:

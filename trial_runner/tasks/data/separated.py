@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SEPARATORS = (",", "\t", ";", "|")
 _SNIFFED_LINES = 200
 _NAMELESS = "Unnamed: 0"
+_DECLARATION = re.compile(r"sep=([^\w\s\"]|\t)\s*", re.IGNORECASE)
 _BACKSLASH = re.compile(r'\\["\\]|\\')
 
 
@@ -32,11 +33,13 @@ class _Dialect:
         separator: Character between cells.
         is_quoted: Whether quotes enclose cells.
         is_escaped: Whether a backslash stands before a quote in a cell.
+        is_declared: Whether the first line is ``sep=;`` or the like, as spreadsheets write it.
     """
 
     separator: str
     is_quoted: bool = True
     is_escaped: bool = False
+    is_declared: bool = False
 
     def rows(self, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield each row that is not blank, with the number of its first line.
@@ -45,6 +48,8 @@ class _Dialect:
             _MalformedRow: If a row does not follow the dialect.
         """
         held = _Lines(lines, self.is_escaped)
+        if self.is_declared:
+            next(held, None)
         reader = csv.reader(
             held,
             delimiter=self.separator,
@@ -141,6 +146,8 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
 
 def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
     """Return possible dialects, likeliest first; the first one that reads all rows is used."""
+    if declared := _DECLARATION.fullmatch(lines[0]) if lines else None:
+        return [_Dialect(separator=declared[1], is_escaped=each, is_declared=True) for each in (False, True)]
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=lambda each: _fit(lines, each))
     quoted = [_Dialect(separator=separator), _Dialect(separator=separator, is_escaped=True)]
     if separator != "\t":

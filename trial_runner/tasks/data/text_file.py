@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from trial_runner.errors import TaskError
-from trial_runner.files import lfs_pointer
+from trial_runner.files import halved_character, lfs_pointer
 
 GZIP = ".gz"
 LONGEST_LINE = 16 << 20
@@ -25,6 +25,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""Half of a surrogate pair, as programs write it that count in halves."""
 _NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
 """Signs within words and runs of accented letters, which text of another code page has if it is read as cp1252."""
 
@@ -32,6 +34,11 @@ _NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
 def is_packed(path: Path) -> bool:
     """Return whether a file name is that of a gzip file."""
     return path.name.lower().endswith(GZIP)
+
+
+def is_json(path: Path) -> bool:
+    """Return whether a file name is that of a JSON file, perhaps packed, rather than of JSON lines."""
+    return path.name.lower().removesuffix(GZIP).endswith(".json")
 
 
 def opened(path: Path) -> BinaryIO:
@@ -59,7 +66,7 @@ def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
             taken += len(chunk)
             if is_packed(path) and taken > left:
                 raise too_large(path, f"at most {_MOST_TIMES_PACKED} times its size when it is unpacked")
-            if not path.name.lower().removesuffix(GZIP).endswith(".json"):
+            if not is_json(path):
                 first = max(chunk.find(b"\n"), chunk.find(b"\r"))
                 of_line += len(chunk) if first < 0 else first
                 if of_line > LONGEST_LINE:
@@ -109,6 +116,9 @@ def encoding_of(path: Path, most_bytes: int | None = None) -> str:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].count(b"\n")
+            if half := _HALF.match(error.object, error.start):
+                problem = halved_character(half[0].decode(errors="surrogatepass"))
+                raise TaskError(f"line {line} of {path.name} {problem}") from None
             if marked is None and _is_western(path, most_bytes):
                 return "cp1252"
             raise TaskError(

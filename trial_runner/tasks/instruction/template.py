@@ -15,6 +15,7 @@ from trial_runner.huggingface import bounded_line, one_line, quiet_transformers
 from trial_runner.tasks.generation.split import IGNORED, TextBatch, WrittenSplit
 from trial_runner.tasks.instruction.chats import (
     PLAIN,
+    SYSTEM,
     Chat,
     RawChats,
     answers_of,
@@ -22,6 +23,7 @@ from trial_runner.tasks.instruction.chats import (
     with_system,
 )
 from trial_runner.tasks.kind import Cut, Encoder
+from trial_runner.tasks.splits import beginning
 from trial_runner.tasks.task import Task
 from trial_runner.tasks.token_rows import TokenRows
 
@@ -251,7 +253,8 @@ class ChatEncoder(Encoder):
         rows: list[int] = []
         cut = 0
         for row, chat in enumerate(raw.chats):
-            where = f"row {row + 1} of {name}"
+            first = next((message["content"] for message in chat if message["role"] != SYSTEM), "")
+            where = f"the dialogue {beginning(first)!r} of {name}"
             told: Told | None = self.told(chat, where=where)
             if told is not None and len(told.ids) > longest:
                 told = self._shortened(chat, told, where, has_reference=bool(raw.references[row]))

@@ -71,8 +71,8 @@ class RegressionPreparation(ClassificationPreparation):
         return (label_column(self.task),), _numbers
 
 
-def _numbers(labels: tuple[Label | None, ...], _: str) -> npt.NDArray[Any]:
-    return np.array(labels, dtype=np.float64)
+def _numbers(rows: RawSplit, _: str) -> npt.NDArray[Any]:
+    return np.array(rows.labels, dtype=np.float64)
 
 
 def _read_number(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:

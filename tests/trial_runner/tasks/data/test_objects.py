@@ -42,6 +42,33 @@ def test_mixed_values_have_one_exact_text(case, tmp_path):
     assert labels(tmp_path, values) == expected
 
 
+ROWS = [{"text": "a", "label": 1}, {"text": "b\u2028", "label": 0}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(ROWS),
+        json.dumps(ROWS, indent=2),
+        "\n".join(map(json.dumps, ROWS)),
+        json.dumps({"text": ["a", "b\u2028"], "label": [1, 0]}),
+        json.dumps({"text": ["a", "b\u2028"], "label": [1, 0]}, indent=2) + "\n",
+        json.dumps({"text": {"0": "a", "1": "b\u2028"}, "label": {"0": 1, "1": 0}}),
+    ],
+    ids=["list", "indented list", "lines", "columns", "indented columns", "columns by index"],
+)
+def test_json_file_is_read_in_any_orientation(content, tmp_path):
+    (tmp_path / "train.json").write_text(content)
+    with opened_rows((tmp_path / "train.json",), "train") as rows:
+        assert list(rows) == ROWS
+
+
+def test_columns_of_different_lengths_are_no_rows(tmp_path):
+    (tmp_path / "train.json").write_text(json.dumps({"data": ROWS, "splits": ["a"]}, indent=2))
+    with opened_rows((tmp_path / "train.json",), "train") as rows:
+        assert list(rows) == [{"data": ROWS, "splits": ["a"]}]
+
+
 def test_half_a_character_is_refused_with_its_line(tmp_path):
     (tmp_path / "train.jsonl").write_text('{"text": "a"}\n\n{"text": ["a boat \\ud83d"]}\n')
     with pytest.raises(TaskError, match=r"line 3 of train\.jsonl must have whole characters; got \\ud83d"):

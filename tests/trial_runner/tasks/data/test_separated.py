@@ -15,6 +15,11 @@ READ = {
     "cells at the end": ("text;label\na;1;;\nb;2;;\n", [["a", "1"], ["b", "2"]]),
     "short header": ("text;label;;\na;1\nb;2\n", [["a", "1"], ["b", "2"]]),
     "decimal comma": ("text;label\na;3,5\nb, c;4,0\n", [["a", "3,5"], ["b, c", "4,0"]]),
+    "a declared separator": ("sep=;\r\ntext;label\r\na, b;1\r\n", [["a, b", "1"]]),
+    "a declared odd separator": ("SEP=~\ntext~label\na,b~1\n", [["a,b", "1"]]),
+    "semicolons in names": ("text,a;b\nx,1\ny,2\n", [["x", "1"], ["y", "2"]]),
+    "commas in the header": ("text, as it is;label\na;1\nb;2\n", [["a", "1"], ["b", "2"]]),
+    "more commas than separators": ("text;label\na, b, c;1\nd, e, f;2\n", [["a, b, c", "1"], ["d, e, f", "2"]]),
     "bars": ("text|label\na, b|1\n", [["a, b", "1"]]),
     "old line ends": ("text,label\ra,1\rb,2\r", [["a", "1"], ["b", "2"]]),
     "lines within": ('text,label\n"a\n\nb",1\n', [["a\n\nb", "1"]]),
@@ -25,6 +30,7 @@ REFUSED = {
     "an index": ("text,label\n0,a,x\n1,b,y\n", "line 2 has 3 cells"),
     "a short row": ("text,label\na,x\nb\n", "line 3 has 1 cells"),
     "a comma at one end": ("text,label\nno, more,\na,b\n", "line 3 has 2 cells|line 2 has 3 cells"),
+    "a declared separator": ("sep=;\ntext;label\na;1\nb;c;2\n", "line 4 has 3 cells where the first line names 2"),
     "after lines": ('text,label\n"a\nb",x\nc,d,e\n', "line 4 has 3 cells"),
     "an open quote": ('text,label\na,b\n"c,d\ne,f\n', "the quote that opens in line 3 never ends"),
     "an open quote later": ('text,label\n"c\nd","e\nf\n', "the quote that opens in line 3 never ends"),
@@ -61,6 +67,12 @@ def test_encoding_of_spreadsheet_is_read_and_reported(encoding, said, tmp_path):
     expected = [["Grüße – 5 €", "é"]]
     assert cells(tmp_path, "text;label\nGrüße – 5 €;é\n", encoding=encoding) == expected
     assert reading_notes((tmp_path / "train.csv",)) == ((f"train.csv: read as {said}, not UTF-8",) if said else ())
+
+
+def test_half_a_character_is_refused_with_its_line(tmp_path):
+    (tmp_path / "train.csv").write_bytes(b"text,label\nfine,a\na boat \xed\xa0\xbd,b\n")
+    with pytest.raises(TaskError, match=r"line 3 of train\.csv must have whole characters; got \\ud83d, half of one"):
+        opened_rows((tmp_path / "train.csv",), "train").__enter__()
 
 
 def test_late_letters_do_not_change_how_labels_are_read(tmp_path):

@@ -90,7 +90,9 @@ def test_labels_are_the_learned_tokens_one_place_earlier(encoder: NewEncoder) ->
 def test_template_that_rewrites_messages_is_refused(
     encoder: NewEncoder,
 ) -> None:
-    with pytest.raises(TaskError, match=r"must not rewrite .* in row 1 of train\. Learn the last answer alone with"):
+    with pytest.raises(
+        TaskError, match=r"must not rewrite .* in the dialogue '.+' of train\. Learn the last answer alone with"
+    ):
         encoder(THINKING).encode(raw(TWO), "train")
     silent = Dialogue(learned_turns="last", template_options={"enable_thinking": False})
     last = encoder(THINKING, replace(TASK, dialogue=silent))
