@@ -1,1 +1,1 @@
-"""Tables and the live view of the terminal."""
+"""Tables, views and the live view of the terminal."""

@@ -1,4 +1,4 @@
-"""A look at a study before it is launched, for the terminal: its data, what a trial takes, what may spoil it."""
+"""Check of a study before its launch, for the terminal: data, cost of a trial, warnings."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
-    """A check that shows itself as text."""
+    """A check whose `str` is its terminal output."""
 
     check: Check
 
     def __str__(self) -> str:
-        """As a terminal shows it."""
+        """Return the terminal output."""
         return plain_text(check_renderable(self.check))
 
 
 def check_renderable(found: Check) -> RenderableType:
-    """All of a check, as wide as the terminal: what is too long for a line goes on below itself."""
+    """Return a check as a renderable; long lines wrap within their column."""
     study = found.specification
     parts: list[RenderableType] = [Text(f"{study.name} on {study.backbone}", style="bold")]
     for title, rows in (("data", _data_rows), ("trials", _trial_rows), ("machine", _machine_rows)):
@@ -40,7 +40,7 @@ def check_renderable(found: Check) -> RenderableType:
 
 
 def grid(rows: Iterable[tuple[str, str]]) -> Table:
-    """Names and what is said of them; what is too long for a line goes on below itself."""
+    """Return a table of names and texts; long texts wrap within their column."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -50,7 +50,7 @@ def grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def bytes_text(count: float) -> str:
-    """A size in the unit that leaves one to three digits before the point."""
+    """Return a size in the unit with one to three digits before the point."""
     unit = 0
     while count >= 999.5 and unit < len(_UNITS) - 1:
         count, unit = count / 1000, unit + 1

@@ -1,4 +1,4 @@
-"""Configurations for the terminal: published methods, counts, and what a configuration does."""
+"""Published methods, parameter counts and configurations, as rich renderables."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -41,9 +41,9 @@ class MethodView:
     """A published method on a backbone.
 
     Attributes:
-        attention: Its dimensions at attention; None without edits there.
-        ffn: Its dimensions at the FFN; None without edits there.
-        invalid: Why it is not valid on the backbone; None if it is.
+        attention: Dimensions at attention; None without edits there.
+        ffn: Dimensions at the FFN; None without edits there.
+        invalid: Reason why the method is not valid on the backbone; None if it is.
     """
 
     method: PublishedMethod
@@ -54,12 +54,12 @@ class MethodView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditView:
-    """An edit and what it computes.
+    """An edit with its formula.
 
     Attributes:
         site: Kind of sublayer.
-        sublayers: At how many of them (for ``stack``: norms; outside the sublayers: once).
-        formula: With the shapes of its matrices.
+        sublayers: Number of sublayers with the edit (for ``stack``: norms; outside of the sublayers: one).
+        formula: Formula with the shapes of its matrices.
     """
 
     site: str
@@ -69,16 +69,16 @@ class EditView:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConfigurationView:
-    """What a configuration does on a backbone.
+    """A configuration on a backbone: dimensions, formulas, counts and nearest published methods.
 
     Attributes:
         attention: Dimensions at attention; None without edits there.
         ffn: Dimensions at the FFN; None without edits there.
-        edits: What every edit computes.
-        backbone_parameters: The denominator of percentages.
-        nearest: The published methods that differ least, nearest first.
-        title: What it is called; empty for a configuration without a name.
-        subtitle: Where it is from.
+        edits: Edits with their formulas.
+        backbone_parameters: Denominator of percentages.
+        nearest: Published methods with the fewest differences, nearest first.
+        title: Name of the configuration; empty for none.
+        subtitle: Origin of the configuration; empty for none.
     """
 
     sentence: str
@@ -92,7 +92,7 @@ class ConfigurationView:
     subtitle: str = ""
 
     def __str__(self) -> str:
-        """Sentence, dimensions, formulas, counts and nearest methods as text."""
+        """Return sentence, dimensions, formulas, counts and nearest methods as text."""
         return plain_text(configuration_renderable(self))
 
     __repr__ = __str__
@@ -103,15 +103,15 @@ class ConfigurationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountView:
-    """What a published method counts on a backbone.
+    """Parameter counts of a published method on a backbone.
 
     Attributes:
-        settings: Every hyper-parameter by its full name; None for what is absent.
-        counts: Of what is attached; nothing where the method is not valid.
-        conventions: Parameters by every convention that concerns the method.
-        meanings: What each of these conventions counts.
-        backbone_parameters: The denominator of percentages.
-        invalid: Why the method is not valid on the backbone; None if it is.
+        settings: Values of all hyper-parameters by full name; None for one without a value.
+        counts: Counts of the attached edits; zero if the method is not valid.
+        conventions: Parameters by each counting convention that applies to the method.
+        meanings: Definitions of these conventions.
+        backbone_parameters: Denominator of percentages.
+        invalid: Reason why the method is not valid on the backbone; None if it is.
     """
 
     method: PublishedMethod
@@ -144,7 +144,7 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: HyperPar
 
 
 def method_views(shape: BackboneShape) -> tuple[MethodView, ...]:
-    """Every published method on a backbone, those that are not valid there with the reason."""
+    """Return all published methods on a backbone; those that are not valid have the reason."""
     return tuple(_method_view(method, shape) for method in METHODS.values())
 
 
@@ -164,14 +164,15 @@ def view_configuration(
     subtitle: str = "",
     is_published: bool = False,
 ) -> ConfigurationView:
-    """What a configuration does on a backbone.
+    """Return the view of a configuration on a backbone.
 
     Args:
-        subtitle: Where it is from.
-        is_published: Whether title or subtitle say which published method it is, so that the sentence need not.
+        title: Name of the configuration.
+        subtitle: Origin of the configuration.
+        is_published: Whether title or subtitle name the published method, so that the sentence omits it.
 
     Raises:
-        InvalidEditError: If it is not valid there.
+        InvalidEditError: If the configuration is not valid on the backbone.
     """
     return ConfigurationView(
         sentence=(phrase if is_published else sentence)(configuration, shape),
@@ -190,7 +191,7 @@ def view_configuration(
 
 
 def methods_table(views: Sequence[MethodView]) -> RenderableType:
-    """The published methods, their four dimensions at either sublayer, and what can be set."""
+    """Return a table of published methods: their four dimensions at each sublayer, and their hyper-parameters."""
     sources = dict.fromkeys(view.method.citation.partition(", table")[0].removesuffix(_CODE) for view in views)
     parameters = [one for view in views for one in view.method.hyperparameters if one.choices]
     choices = dict.fromkeys(f"{one.alias}: {', '.join(one.choices)} ({one.meaning})" for one in parameters)
@@ -199,7 +200,7 @@ def methods_table(views: Sequence[MethodView]) -> RenderableType:
 
 
 def _method_rows(views: Sequence[MethodView], width: int) -> Table:
-    """The rows of the published methods; the narrowest have their dimensions in one column."""
+    """Return the rows of published methods for a width; a narrow table has the dimensions in one column."""
     is_narrow, is_full = width < _MIDDLE_WIDTH, width >= _FULL_WIDTH
     dimensions = ("the four dimensions",) if is_narrow else tuple(_DIMENSIONS)
     table = plain_table()
@@ -223,7 +224,7 @@ def _method_rows(views: Sequence[MethodView], width: int) -> Table:
 
 
 def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]:
-    """Where a method has edits, and which; one entry if nowhere."""
+    """Return the sites of a method with the dimensions there; one entry if it has no edits."""
     if view.invalid is not None:
         return [(Text("not valid here", "red"), None)]
     sides = (("attention", view.attention), (_elsewhere(view.ffn), view.ffn))
@@ -231,7 +232,7 @@ def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]
 
 
 def counts_table(counts: Counts, backbone_parameters: int) -> Table:
-    """Parameters by counting convention, and their percentage of the backbone."""
+    """Return the parameters by counting convention, and their percentage of the backbone."""
     numbers = {name: getattr(counts, convention) for convention, name in _CONVENTIONS.items()}
     return _counted_table("parameters", numbers, backbone_parameters)
 
@@ -248,7 +249,7 @@ def _counted_table(
 
 
 def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
-    """What a published method counts: what is attached, then the conventions that count something else."""
+    """Return the counts of a published method: the attached parameters, then the conventions with other counts."""
     total = view.backbone_parameters
     shown = ", ".join(f"{name}={_number(value)}" for name, value in view.settings.items() if value is not None)
     head = f"{view.method.title} ({shown or 'nothing to set'}) on {backbone}, {total:,} parameters"
@@ -262,7 +263,7 @@ def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
 
 
 def configuration_renderable(view: ConfigurationView) -> RenderableType:
-    """What a configuration does: sentence, dimensions, formulas, counts, nearest published methods."""
+    """Return a configuration as a renderable: sentence, dimensions, formulas, counts, nearest published methods."""
     head = Text.assemble((view.title, "bold"), f": {view.sentence}") if view.title else Text(view.sentence)
     formulas = [(edit.site, str(edit.sublayers), Text(edit.formula)) for edit in view.edits]
     edits = plain_table("site", "sublayers", "what it computes", folds=True, rows=formulas)
@@ -283,7 +284,7 @@ def _dimensions(view: ConfigurationView) -> Table:
 
 
 def _elsewhere(side: SideView | None) -> str:
-    """Where the edits are that are not at attention."""
+    """Return the name of the site of edits that are not at attention."""
     return _OUTSIDE.get(side.site or "", "FFN") if side is not None else "FFN"
 
 

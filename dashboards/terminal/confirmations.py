@@ -1,4 +1,4 @@
-"""A confirmation or an ablation for the terminal: its tables, what follows, and what must be known."""
+"""Confirmations and ablations for the terminal: tables, conclusions and notes."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ _MIDDLE_WIDTH, _FULL_WIDTH = 100, 160
 
 
 def confirmation_renderable(card: ConfirmationCard) -> RenderableType:
-    """Every contender or step with its numbers, what follows, and what must be known."""
+    """Return a confirmation as a renderable: all contenders or steps, the conclusions, and the notes."""
     own = card.result
     said = f": {card.subject}, {len(own.seeds)} seeds each, {own.metric} on the test split"
     parts: list[RenderableType] = [Text.assemble((own.name, "bold"), said)]
@@ -41,7 +41,7 @@ def confirmation_renderable(card: ConfirmationCard) -> RenderableType:
 
 
 def _fitted(table: "pandas.DataFrame", width: int) -> Table:
-    """A frame whose sentences fold."""
+    """Return the columns of a frame that fit the width, as a table whose sentences wrap."""
     left_out = [*(_WIDE if width < _FULL_WIDTH else ()), *(_MIDDLE if width < _MIDDLE_WIDTH else ())]
     if "change" in table and width < _FULL_WIDTH:
         left_out += _OF_STEPS

@@ -1,4 +1,4 @@
-"""What a study has taught, for the terminal: sentences first, then a short table a card."""
+"""Results of `discover` for the terminal: sentences, then a short table per card."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,13 +14,13 @@ _MOST_ROWS = 6
 def discovery_renderable(
     cards: Sequence[Card], *, title: str, summary: Sequence[str] = (), is_whole: bool = False
 ) -> RenderableType:
-    """The sentences, then the tables.
+    """Return cards as a renderable: the sentences, then the tables.
 
     Args:
-        cards: In the order in which they are shown.
-        title: Above everything.
-        summary: What a person can quote; without it every card says its own sentences.
-        is_whole: Whether all rows, all sentences and how to read them are shown.
+        cards: Cards in display order.
+        title: Heading, as rich markup.
+        summary: Sentences to quote; without them every card has its own.
+        is_whole: Whether to show all rows, all sentences and all notes.
     """
     parts: list[RenderableType] = [Text.from_markup(title), *map(Text, summary)]
     for card in cards:

@@ -1,4 +1,4 @@
-"""What happens in a launch, one event after another, told from its progress: as short lines, and as lines of JSON."""
+"""Events of a launch, derived from its progress, as short lines and as lines of JSON."""
 
 import json
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from studies.runtime.progress import Progress, TrialProgress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened.
+    """An event of a launch.
 
     Attributes:
-        progress: The study, when it was noticed.
-        trial: The trial that ended; None of the beginning, and of trials that ended in between.
-        ended: How many trials had ended with it.
-        unseen: How many trials ended that nobody was told of one by one.
+        progress: Progress of the study at the event.
+        trial: Trial that ended; None for the beginning, and for trials that ended unobserved.
+        ended: Number of ended trials, this one included.
+        unseen: Number of trials that ended without an event of their own.
     """
 
     progress: Progress
@@ -32,14 +32,14 @@ class Event:
 
 
 class Events:
-    """Turns every progress of a launch into what has happened since the one before."""
+    """Events between one progress of a launch and the next."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start before the first progress."""
         self._seen: int | None = None
 
     def of(self, progress: Progress) -> Iterator[Event]:
-        """What is new, oldest first."""
+        """Yield the events since the previous progress, oldest first."""
         if self._seen is None:
             self._seen = 0
             yield Event(progress=progress, ended=progress.ended - progress.ended_here)
@@ -53,7 +53,7 @@ class Events:
 
 
 def event_line(event: Event) -> str:
-    """An event on one short line."""
+    """Return an event as one short line."""
     progress, one = event.progress, event.trial
     place = f"{event.ended}/{progress.target_trials}"
     if event.unseen:
@@ -79,17 +79,17 @@ def _ended_as(one: TrialProgress) -> str:
 
 
 def progress_line(progress: Progress) -> str:
-    """A study at one moment, on one line."""
+    """Return the progress of a study as one line."""
     running = f", {len(progress.running)} running" if progress.running else ""
     best = "" if progress.best is None else f"; highest {measured_text(progress.best.score, progress.examples)}"
     return f"{progress.study}: {counts_text(progress)}{running}{best}; {times_text(progress)}"
 
 
 class EventLog:
-    """Writes what happens as lines of JSON.
+    """Observer that writes the events of a launch as lines of JSON.
 
     Args:
-        file: Where they are written, every line at once; None for nowhere.
+        file: Output, flushed after every line; None for no output.
     """
 
     def __init__(self, file: TextIO | None) -> None:
@@ -98,12 +98,12 @@ class EventLog:
         self._events = Events()
 
     def __call__(self, progress: Progress) -> None:
-        """Write what is new."""
+        """Write the events since the previous progress."""
         for event in self._events.of(progress):
             self._write("trials" if event.unseen else "launch" if event.trial is None else "trial", _entry(event))
 
     def end(self, study: str, reason: str, *, finished: bool) -> None:
-        """Write how the launch ended."""
+        """Write the end of the launch and its reason."""
         self._write("end", {"study": study, "finished": finished, "reason": reason})
 
     def _write(self, event: str, entry: dict[str, Any]) -> None:
@@ -142,6 +142,6 @@ def _entry(event: Event) -> dict[str, Any]:
 
 
 def write_line(file: TextIO, line: str) -> None:
-    """Write a line that a terminal may be shown, at once."""
+    """Write a line without control characters, and flush."""
     file.write(f"{visible(line)}\n")
     file.flush()

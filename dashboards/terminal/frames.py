@@ -1,4 +1,4 @@
-"""Frames of pandas as text: aligned columns for people, CSV, TSV and Markdown for programs."""
+"""Pandas frames as text: aligned columns for the terminal; CSV, TSV and Markdown for programs."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ _FORMATS: Mapping[str, str] = {
     "budget_fraction": ".1%",
     "as_good": ".2f",
 }
-"""How a fraction is written, by the name of its column."""
+"""Format of a fraction by name of its column."""
 
 _MOST_CHARACTERS = 10_000
 _ENDS = ("low", "high")
@@ -31,7 +31,7 @@ _WITH_ENDS = ("share", "worth", "difference")
 
 
 def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
-    """A cell of a frame as people read it, by the name of its column; ends of intervals are as what they are of."""
+    """Return the text of a cell in the format of its column; interval ends have the format of their estimate."""
     if name in _ENDS:
         name = next((other for other in _WITH_ENDS if other in others), name)
     if value is None:
@@ -48,7 +48,7 @@ def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
 
 
 def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
-    """A frame as JSON has it: its columns, its rows, and their cells as people read them."""
+    """Return a frame as values for JSON: its columns, its rows, and the texts of their cells."""
     from studies.analysis.frames import entries_of
 
     rows = entries_of(frame)
@@ -60,7 +60,7 @@ def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
 
 
 def frame_table(frame: "pandas.DataFrame") -> Table:
-    """The rows of a card; the ends of an interval stand as one column."""
+    """Return the rows of a card as a table; the ends of an interval share one column."""
     from studies.analysis.frames import entries_of
 
     entries = entries_of(frame)
@@ -80,7 +80,7 @@ def frame_table(frame: "pandas.DataFrame") -> Table:
 
 
 def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """Any rows, such as those of a query."""
+    """Return arbitrary rows, such as the result of a query, as a table."""
     texts = ((Text(_shortened(value_text(value))) for value in row) for row in rows)
     table = plain_table(*map(escape, columns), folds=True, rows=texts)
     for column, is_number in zip(table.columns, _are_numeric(columns, rows), strict=True):
@@ -89,12 +89,12 @@ def rows_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Tabl
 
 
 def _shortened(text: str) -> str:
-    """A text that can be looked at: to lay out millions of characters takes minutes."""
+    """Return the beginning of a text: laying out millions of characters takes minutes."""
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… ({len(text):,} characters)"
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Sequence[object]], form: str) -> str:
-    """Rows as ``table`` (aligned columns), ``markdown``, ``csv`` or ``tsv``."""
+    """Return rows as ``table`` (aligned columns), ``markdown``, ``csv`` or ``tsv``."""
     if form in ("csv", "tsv"):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n", delimiter="," if form == "csv" else "\t")
@@ -119,7 +119,7 @@ def rows_text(columns: Sequence[str], rows: Sequence[Sequence[object]], form: st
 
 
 def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Of every column, whether it holds numbers and nothing else."""
+    """Return for each column whether all its values are numbers, and there are any."""
     given = [[row[place] for row in rows if row[place] is not None] for place in range(len(columns))]
     return [bool(values) and all(map(_is_number, values)) for values in given]
 
@@ -129,5 +129,5 @@ def _is_number(value: object) -> bool:
 
 
 def _on_one_line(text: str) -> str:
-    """Without line breaks, and without what a terminal would obey."""
+    """Return a text without line breaks and control characters."""
     return "".join(character if character.isprintable() else " " for character in text)

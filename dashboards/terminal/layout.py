@@ -1,4 +1,4 @@
-"""The look that all tables share."""
+"""Layout of all tables, and a console that removes control characters."""
 
 import io
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,56 +14,56 @@ from studies.analysis.visible import visible
 
 _TEXT_WIDTH = 120
 UNBOUNDED = 10_000
-"""Columns of what goes to no terminal: nothing is folded, so that a row is a line."""
+"""Width of output that goes to no terminal: nothing wraps, so each row is one line."""
 _GAP = 2
 
 
 def escape(text: str) -> str:
-    """A text from anywhere as rich markup that shows it; a terminal obeys nothing in it."""
+    """Return an untrusted text as rich markup that displays it, without control characters."""
     return markup.escape(visible(text))
 
 
 def value_text(value: object) -> str:
-    """A value of an answer: a dash for none, six digits of a number that is not whole."""
+    """Return a value of a query's result as text: a dash for None, six digits of a float."""
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
 
 
 class Terminal(Console):
-    """Where everything is printed: no text that reaches the terminal is obeyed by it."""
+    """Console of all output; it makes control characters of texts visible."""
 
     def __init__(self, file: TextIO, **options: Any) -> None:
         """Print to a file."""
         super().__init__(file=file, highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What is printed of something; of rich's own, a control passes."""
+        """Yield the segments of a renderable with visible control characters; rich's own control segments pass."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 class Fitted:
-    """What is made for a width when it is known: numbers never fold, so that a table has as many columns as fit."""
+    """Renderable that is built for the width when it is drawn, so that a table has as many columns as fit."""
 
     def __init__(self, made: Callable[..., RenderableType], given: object) -> None:
-        """Make nothing yet of what is given."""
+        """Store the function and its argument; it is called with the width when drawn."""
         self._made, self._given = made, given
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Make it."""
+        """Yield the renderable for the width of the console."""
         yield self._made(self._given, options.max_width)
 
 
 def plain_table(
     *heads: str, right: Collection[str] = (), folds: bool = False, rows: Iterable[Iterable[str | Text]] = ()
 ) -> Table:
-    """A table in the house's look.
+    """Return a table in the common layout.
 
     Args:
-        heads: Names of its columns; more can be added.
-        right: Those that stand right.
-        folds: Whether words that are too long go on in the next line.
+        heads: Names of the columns; more can be added.
+        right: Names of right-aligned columns.
+        folds: Whether long texts wrap.
         rows: Cells, as markup.
     """
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
@@ -77,13 +77,13 @@ def plain_table(
 def one_line_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: int, least: Sequence[int] = ()
 ) -> Table:
-    """A table with a line per row: the last column has what the others leave of the width, and is cut there.
+    """Return a table with one line per row; the last column takes the remaining width and is cut there.
 
     Args:
-        heads: Names of the columns; all but the last stand right.
+        heads: Names of the columns; all but the last are right-aligned.
         rows: Cells, as markup.
-        width: Of the whole table.
-        least: Widths that the first columns have at least.
+        width: Width of the whole table.
+        least: Minimum widths of the first columns.
     """
     *first, last = heads
     table = plain_table(*heads, right=first, rows=rows)
@@ -100,9 +100,9 @@ def one_line_table(
 
 
 def plain_text(renderable: RenderableType, *, width: int = _TEXT_WIDTH) -> str:
-    """What a terminal would show, as text without colours."""
+    """Return the terminal output of a renderable, as text without colours."""
     file = io.StringIO()
-    # In a notebook a console would display what it is told to print into the file.
+    # In a notebook a console would also display what it prints into the file.
     console = Terminal(file, width=width, color_system=None, force_jupyter=False)
     console.print(renderable)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())

@@ -1,4 +1,4 @@
-"""The view of a running launch: how far it is, the best trials, those that just ended, those that run."""
+"""Live view of a launch: progress, best trials, trials that ended last, running trials."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ _BAR_WIDTH = 40
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140
 _HEAD_LINES = 3
 _BETWEEN = 2
-"""Lines before the rows of a table: an empty one and its head."""
+"""Lines before the rows of a table: a blank one and the header."""
 
 _FEW, _MOST_ENDED, _MOST_RUNNING = 3, 8, 16
 _UNLIMITED = 48
@@ -26,20 +26,20 @@ _SHOWN_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAILED, Tria
 
 
 class LiveView:
-    """A study at one moment, as wide and as high as there is room."""
+    """Snapshot of a study that fits the width and height of the terminal."""
 
     def __init__(self, progress: Progress, *, height: int | None = None) -> None:
-        """Keep it.
+        """Store the progress to draw.
 
         Args:
-            progress: What is shown.
-            height: Most lines; None for those of the terminal.
+            progress: Progress of the launch.
+            height: Maximum number of lines; None for the height of the terminal.
         """
         self._progress = progress
         self._height = height
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw it."""
+        """Yield the lines of the view."""
         progress, width = self._progress, options.max_width
         height = self._height or (console.size.height if console.is_terminal else _UNLIMITED)
         yield from _head(progress, width)
@@ -49,11 +49,11 @@ class LiveView:
 
 
 def _rows(progress: Progress, lines: int) -> tuple[int, int, int]:
-    """How many of the best, of those that just ended and of those that run there is room for."""
+    """Return the numbers of best, ended and running trials that fit into a number of lines."""
     wanted = (len(progress.top), min(_MOST_ENDED, len(progress.just_ended)), min(_MOST_RUNNING, len(progress.running)))
     lines -= _BETWEEN * sum(count > 0 for count in wanted) + (len(progress.running) > _FEW)
     given = [min(1, count) for count in wanted]
-    # the best first, then a few of the others, then what runs, then what ended
+    # lines go to the best trials, then to a few others, then to running and to ended ones
     for place, most in ((0, wanted[0]), (1, _FEW), (2, _FEW), (2, wanted[2]), (1, wanted[1])):
         room = max(0, lines - sum(given))
         given[place] += min(room, max(0, min(most, wanted[place]) - given[place]))
@@ -62,23 +62,23 @@ def _rows(progress: Progress, lines: int) -> tuple[int, int, int]:
 
 
 def counts_text(progress: Progress) -> str:
-    """How many trials have ended, of how many."""
+    """Return the number of ended trials and the target."""
     return f"{progress.ended} of {progress.target_trials} trials"
 
 
 def states_line(progress: Progress) -> str:
-    """How many trials are in which state; empty before the first."""
+    """Return the number of trials in each state; empty before the first."""
     counts = progress.counts
     return ", ".join(f"{counts[state]} {state.value}" for state in _SHOWN_STATES if counts.get(state))
 
 
 def left_text(left: TimeLeft) -> str:
-    """How long it still takes."""
+    """Return the remaining time."""
     return f"{'more than' if left.is_more else 'about'} {duration_text(left.seconds)} left"
 
 
 def times_text(progress: Progress) -> str:
-    """How long it has taken, and still takes."""
+    """Return the elapsed and the remaining time."""
     gone = f"{duration_text(progress.seconds_elapsed)} gone"
     return gone if progress.left is None else f"{gone}, {left_text(progress.left)}"
 
@@ -126,14 +126,14 @@ def _best_line(progress: Progress, width: int) -> Text:
 
 
 def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableType]:
-    """Trials below one another: the highest, those that just ended, newest first, and those that run."""
+    """Yield the tables of the best trials, of those that ended last, newest first, and of the running ones."""
     best, ended, running = _rows(progress, lines)
     top, newest = progress.top[:best], list(reversed(progress.just_ended))[:ended]
     furthest = _furthest(progress.running, running)
     is_wide = width >= _MIDDLE_WIDTH
     first = {one: _first(one, progress) for one in (*progress.top, *progress.just_ended, *progress.running)}
     metric = escape(progress.metric)
-    # the first three columns are as wide in all
+    # the first three columns have the same width in all tables
     least = [max(map(len, column)) for column in zip(("trial", "step", progress.metric), *first.values(), strict=True)]
     tables: dict[str, tuple[tuple[str, ...], list[list[str]]]] = {
         "highest": (
@@ -156,7 +156,7 @@ def _tables(progress: Progress, width: int, lines: int) -> Iterator[RenderableTy
 
 
 def _first(one: TrialProgress, progress: Progress) -> list[str]:
-    """Number, step and score of a trial; of one that runs the newest."""
+    """Return number, step and score of a trial; for a running one, the newest."""
     steps = f"/{progress.steps}" if one.state is TrialState.RUNNING else ""
     score = measured_text(one.score, progress.examples, state=one.state, is_by_loss=one.is_by_loss)
     return [str(one.number), f"{one.step}{steps}", score]
@@ -180,7 +180,7 @@ def _ending(one: TrialProgress, *, has_reason: bool) -> str:
 
 
 def reason_text(one: TrialProgress) -> str:
-    """Return the reason of an early ending, apart from step and state; empty for complete trials."""
+    """Return the reason of an early ending without step and state; empty for complete trials."""
     rung, _, told = (one.reason or "").partition("): ")
     said = told if rung.startswith("rung ") and told else (one.reason or "")
     return said.removeprefix(COLLAPSED)
@@ -196,12 +196,12 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(course: Sequence[tuple[int, float]], *, until: int, width: int) -> str:
-    """How the best score rose with the number of ended trials; empty before there are two scores.
+    """Return the best score over the number of ended trials as a sparkline; empty for fewer than two improvements.
 
     Args:
-        course: After how many trials it rose, and to what; ascending in both.
-        until: How many trials have ended.
-        width: Most characters.
+        course: Improvements as pairs of ended trials and best score; ascending in both.
+        until: Number of ended trials.
+        width: Maximum number of characters.
     """
     if len(course) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""How a launch is watched: a live view on a terminal, HTML in a notebook, a line per event elsewhere."""
+"""Display of a launch: a live view on a terminal, HTML in a notebook, a line per event elsewhere."""
 
 import importlib
 import io
@@ -17,7 +17,7 @@ from dashboards.terminal.live import LiveView
 from studies.runtime.progress import Progress
 
 QUIET_SECONDS = 60.0
-"""Without an event for so long, a line says how far the study is."""
+"""Time without an event after which a line reports the progress."""
 
 _BEFORE = "preparing backbone, task and database …"
 _NOTEBOOK_WIDTH = 120
@@ -28,10 +28,11 @@ Observer = Callable[[Progress], None]
 
 @contextmanager
 def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
-    """A function that shows every progress it is called with, for as long as the context lasts.
+    """Yield a function that displays the progress it is called with, while the context is open.
 
     Args:
-        file: Where it is shown; stderr. A notebook shows it below the cell.
+        file: Output, such as stderr; a notebook displays it below the cell.
+        quiet: Whether to display nothing.
     """
     if quiet:
         yield lambda progress: None
@@ -49,20 +50,20 @@ def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
 
 
 def _is_notebook() -> bool:
-    """Whether a kernel runs this, so that HTML can be shown."""
+    """Return whether the code runs in a Jupyter kernel, which displays HTML."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
 def live_html(progress: Progress) -> str:
-    """The live view as HTML; whatever a name contains is text."""
+    """Return the live view as HTML; names are escaped."""
     console = Terminal(io.StringIO(), width=_NOTEBOOK_WIDTH, record=True, force_jupyter=False, color_system="truecolor")
     console.print(LiveView(progress))
     return console.export_html(inline_styles=True, code_format=_NOTEBOOK_HTML)
 
 
 class _LineObserver:
-    """Writes a line per event, and now and then how far the study is when nothing happens."""
+    """Observer that writes a line per event, and a progress line after a time without events."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What a study would take on GPUs, for the terminal."""
+"""Resource plan of a study on GPUs, for the terminal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from studies.resource_estimates.memory_plan import ResourcePlan
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan that shows itself as text."""
+    """A resource plan whose `str` is its terminal output."""
 
     plan: ResourcePlan
 
     def __str__(self) -> str:
-        """As a terminal shows it."""
+        """Return the terminal output."""
         return plain_text(plan_renderable(self.plan))
 
 
 def plan_renderable(found: ResourcePlan) -> RenderableType:
-    """A row for each kind of GPU, and what to change where the study does not fit."""
+    """Return a row per kind of GPU, and advice where the study does not fit."""
     study = found.specification
     training = study.training
     heads = (

@@ -1,4 +1,4 @@
-"""What is possible on a backbone, for the terminal."""
+"""Result of a backbone check: usable ports, edits and published methods, as a renderable and for JSON."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ _LISTED = 4
 
 
 def proof_renderable(proof: Proof) -> RenderableType:
-    """All of a proof, as wide as the terminal."""
+    """Return a backbone check as a renderable."""
     title = Text(f"{proof.model_type} backbone {proof.backbone}", style="bold")
     if proof.problem is not None or proof.shape is None:
         return Group(title, Text(), grid([("cannot be used", f"{proof.problem}.")]))
@@ -48,8 +48,8 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
 
 
 def proof_json(proof: Proof) -> dict[str, Any]:
-    """All of a proof, for programs."""
-    words = [kept.split() for kept in proof.kept]  # form, gate, form's variant, and where it reads and writes
+    """Return a backbone check as values for JSON."""
+    words = [kept.split() for kept in proof.kept]  # form, gate, variant of the form, ports read and written
     ends = [rest for _, _, _, *rest in words]
     return {
         "backbone": proof.backbone,
@@ -69,7 +69,7 @@ def proof_json(proof: Proof) -> dict[str, Any]:
 
 
 def _possible(shape: BackboneShape | None) -> dict[str, Any]:
-    """Ports of either side, and published methods that are valid and that are not."""
+    """Return the ports of both sides, and the published methods by whether they are valid."""
     if shape is None:
         return {"ports": {}, "methods": [], "refused": [], "parameters": None}
     sides = {"attention": (Site.ATTENTION, _ATTENTION), "ffn": (Site.FFN, _FFN)}

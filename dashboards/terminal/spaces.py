@@ -1,4 +1,4 @@
-"""Search spaces for the terminal: dimensions, sizes, and sample configurations."""
+"""Search spaces as rich renderables: dimensions, sizes, and sampled configurations."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ from search_space.space.trial_protocol import Parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSize:
-    """How many structures there are at one part of the model; sizes, learning rates and layers aside.
+    """Number of structures at one part of the model, without sizes, learning rates and layers.
 
     Attributes:
-        product: Combinations of the values of all dimensions, legal or not; of two edits too, where there may be two.
+        product: Combinations of the values of all dimensions, legal or not; with pairs of them if two edits may be there.
         one_edit: Structures of one edit that can be proposed.
         two_edits: Structures of two edits that can be proposed.
     """
@@ -41,7 +41,7 @@ class PartSize:
 
     @property
     def proposed(self) -> int:
-        """All that can be proposed."""
+        """Number of structures that can be proposed."""
         return self.one_edit + self.two_edits
 
 
@@ -50,7 +50,7 @@ class SampleView:
     """A configuration drawn at random.
 
     Attributes:
-        edits: What every edit computes.
+        edits: Edits with their formulas.
         attention_learning_rate: Peak rate at attention; None without edits there.
         ffn_learning_rate: Peak rate at the FFN; None without edits there.
         share_of_budget: Stored parameters, as a fraction of the budget.
@@ -69,17 +69,17 @@ class SpaceView:
     """The search space of a study on its backbone.
 
     Attributes:
-        backbone_parameters: The denominator of percentages.
-        budget: Most stored parameters.
-        dimensions: What can be chosen at every part of the model, by dimension.
+        backbone_parameters: Denominator of percentages.
+        budget: Maximum number of stored parameters.
+        dimensions: Choices at every part of the model, by dimension.
         layers: Kinds of layer choices.
-        layer_choices: How many choices of layers a side has.
+        layer_choices: Number of layer choices of a side.
         placements: Parts that are edited together.
-        parameters: Every search parameter by name.
-        sizes: How many structures there are, by part of the model.
+        parameters: Search parameters by name.
+        sizes: Number of structures by part of the model.
         product: Configurations of the raw product: at every part a combination or nothing, with a choice of layers.
         proposed: Structures of all placements that can be proposed, with their choices of layers.
-        published: Published methods and points that fit.
+        published: Published methods and points that fit the budget.
         samples: Configurations drawn at random.
     """
 
@@ -99,10 +99,11 @@ class SpaceView:
 
 
 def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView:
-    """Look at a search space.
+    """Return the view of a search space.
 
     Args:
-        draw: How many configurations to draw.
+        draw: Number of configurations to draw.
+        seed: Seed of the draws.
     """
     sizes = {part: _size(part, space) for part in space.parts}
     layer_choices = len(every_choice(space.layers, stack_depth(space.shape)))
@@ -134,7 +135,7 @@ def _size(part: str, space: SearchSpace) -> PartSize:
     options = space.options
     values = options.values(part)
     gates = [*values["gate"]]
-    if FixedScale.name in gates:  # with another scale it is another gate
+    if FixedScale.name in gates:  # each scale makes a gate of its own
         gates += map(str, options.scales[1:])
     if any(FORMS[name].multiplies for name in options.forms(part)):
         gates.append(Multiply.name)
@@ -147,12 +148,12 @@ def _size(part: str, space: SearchSpace) -> PartSize:
 
 
 def _configurations(sizes: Mapping[str, int], placements: Iterable[tuple[str, ...]], layer_choices: int) -> int:
-    """Structures of all placements; the parts of a side share a choice of layers."""
+    """Return the number of structures of all placements; the parts of a side share a choice of layers."""
     return sum(prod(sizes[part] for part in parts) * layer_choices ** len(sides(parts)) for parts in placements)
 
 
 def _dimension_values(space: SearchSpace) -> dict[str, dict[str, tuple[str, ...]]]:
-    """What can be chosen at every part of the model, by dimension; those with one value too."""
+    """Return the choices at every part of the model by dimension, including dimensions with a single value."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for part, structures in space.structures.items():
         values: dict[str, dict[str, None]] = {}
@@ -179,7 +180,7 @@ def _sample(space: SearchSpace, trial: RandomTrial) -> SampleView:
 
 
 def space_renderable(view: SpaceView, *, title: str) -> RenderableType:
-    """The dimensions, the sizes, and the samples."""
+    """Return the dimensions, the sizes and the samples as a renderable."""
     share = share_text(view.budget / view.backbone_parameters, digits=3)
     head = Text.assemble((title, "bold"), f": at most {view.budget:,} parameters, {share} of the backbone")
     parts: list[RenderableType] = [head]
@@ -208,7 +209,7 @@ def _dimensions(view: SpaceView) -> Table:
 
 
 def _sizes(view: SpaceView) -> Table:
-    """Structures at each part, sizes and learning rates aside; all together with the choices of layers."""
+    """Return the table of structures at each part, and of their product with the choices of layers."""
     rows = [
         *((part, size.product, size.one_edit, size.two_edits, size.proposed) for part, size in view.sizes.items()),
         ("layers", view.layer_choices, None, None, view.layer_choices),

@@ -1,4 +1,4 @@
-"""Tables for the terminal, as rich renderables."""
+"""Tables of studies, leaderboards and trials, as rich renderables."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -34,10 +34,10 @@ _NARROW_WIDTH, _MIDDLE_WIDTH, _FULL_WIDTH = 100, 140, 160
 
 
 def summary_text(summary: StudySummary, examples: ExampleCounts | None = None) -> Text:
-    """A few lines on how a study stands.
+    """Return the summary of a study in a few lines.
 
     Args:
-        examples: How many its scores are shares of; None where they are none.
+        examples: Numbers of examples that scores are shares of; None for no intervals.
     """
     share = share_text(summary.budget_parameters / summary.backbone_parameters, digits=3)
     confirms = f"confirms {escape(summary.confirms)} on the test split, " if summary.confirms else ""
@@ -58,7 +58,7 @@ def summary_text(summary: StudySummary, examples: ExampleCounts | None = None) -
 
 
 def leaderboard_table(board: Leaderboard) -> RenderableType:
-    """How the study stands, and its trials best first; discoveries are bold."""
+    """Return the summary of a study and its trials, best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
     parts: list[RenderableType] = [summary_text(board.summary, board.examples), Text(), Fitted(_board_rows, board)]
@@ -71,7 +71,7 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
 
 
 def _legend(board: Leaderboard) -> Iterator[str]:
-    """How to read the columns, and what is not shown."""
+    """Yield explanations of the columns, and the number of trials that are not shown."""
     if any(row.estimate is not None for row in board.rows):
         yield "estimate: the expected score if it is trained again, on these examples, ± 95%; it orders the table."
     most = max(row.seeds for row in board.rows)
@@ -93,7 +93,7 @@ def _legend(board: Leaderboard) -> Iterator[str]:
 
 
 def _front(front: Front, metric: str) -> list[RenderableType]:
-    """The best within every size, the smallest first."""
+    """Return the front of score and size, smallest first, and its hypervolume."""
     words = WORDS[front.objective]
     numbers = (words, "of largest" if words == "extra FLOPs" else "of budget", metric, "trial")
     table = _table_of_sentences((*numbers, "what it is"), right=numbers)
@@ -115,7 +115,7 @@ def _front(front: Front, metric: str) -> list[RenderableType]:
 
 
 def _board_rows(board: Leaderboard, width: int) -> Table:
-    """The rows of a leaderboard; sentences fold."""
+    """Return the rows of a leaderboard; sentences wrap."""
     has_estimates = any(row.estimate is not None for row in board.rows)
     columns = _columns(board.summary.metric, width, has_estimates=has_estimates)
     table = _table_of_sentences(columns, right={*columns} - {"method", "what it is"})
@@ -128,7 +128,7 @@ def _board_rows(board: Leaderboard, width: int) -> Table:
 
 
 def _table_of_sentences(heads: Sequence[str], *, right: Collection[str]) -> Table:
-    """An empty table whose sentences take the width that is left, and fold."""
+    """Return an empty table whose sentences take the remaining width, and wrap."""
     table = plain_table(*heads, right=right)
     for column in table.columns:
         column.no_wrap = True
@@ -150,7 +150,7 @@ def _columns(metric: str, width: int, *, has_estimates: bool) -> tuple[str, ...]
 
 
 def _cells(row: LeaderboardRow, board: Leaderboard, *, is_narrow: bool) -> dict[str, str]:
-    """By column; where it is narrow, how a trial ended that did not run to the end is told among the words."""
+    """Return the cells of a row by column; a narrow table has the state of an incomplete trial in the sentence."""
     metric, ended = board.summary.metric, ""
     is_by_loss = row.scored_by != metric
     score = score_text(row.score, row.state, row.steps, early_by_loss=is_by_loss, examples=board.examples)
@@ -178,14 +178,14 @@ def _cells(row: LeaderboardRow, board: Leaderboard, *, is_narrow: bool) -> dict[
 
 
 def studies_table(summaries: Sequence[StudySummary]) -> RenderableType:
-    """Every study of a storage."""
+    """Return a table of all studies of a storage."""
     if not summaries:
         return Text("no studies yet.")
     return Fitted(_study_rows, summaries)
 
 
 def _study_rows(summaries: Sequence[StudySummary], width: int) -> Table:
-    """Studies; words are not broken."""
+    """Return the rows of studies for a width; words are not broken."""
     rows = [
         {
             "study": one.name + (f" (confirms {one.confirms})" if one.confirms else ""),
@@ -207,7 +207,7 @@ def _study_rows(summaries: Sequence[StudySummary], width: int) -> Table:
 
 
 def _best(summary: StudySummary) -> str:
-    """Number and score of the best trial; of a confirmation where its result is."""
+    """Return number and score of the best trial; for a confirmation, the command that shows its result."""
     if summary.confirms is not None:
         return f"see 'show {summary.name}'"
     best = summary.best
@@ -215,7 +215,7 @@ def _best(summary: StudySummary) -> str:
 
 
 def trial_renderable(trial: Trial) -> RenderableType:
-    """One trial: what it is, how it went, its attempts and files."""
+    """Return one trial: description, dimensions, readings, attempts, files and events."""
     tables = (_dimensions_table(trial.record), _readings(trial), _attempts(trial), _files(trial), _events(trial))
     return Group(_trial_head(trial), *(part for table in tables if table.rows for part in (Text(), table)))
 
@@ -267,7 +267,7 @@ def _dimension(site: SideDimensions | None, name: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[str] = ()) -> Table:
-    """Rows of texts; words that are too long go on in the next line."""
+    """Return a table of plain texts; long ones wrap."""
     return plain_table(*heads, right=right, folds=True, rows=(map(escape, row) for row in rows))
 
 

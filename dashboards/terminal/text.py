@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers and times as text for the terminal."""
 
 from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
@@ -15,7 +15,7 @@ _STATE_STYLES = {
 
 
 def duration_text(seconds: float) -> str:
-    """A length of time to the second: ``1h30m``, ``5m``, ``1m05s``, ``12s``."""
+    """Return a duration to the second: ``1h30m``, ``5m``, ``1m05s``, ``12s``."""
     minutes, left = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -26,12 +26,12 @@ def duration_text(seconds: float) -> str:
 
 
 def share_text(fraction: float, *, digits: int = 1) -> str:
-    """A fraction as a percentage."""
+    """Return a fraction as a percentage."""
     return f"{100 * fraction:.{digits}f}%"
 
 
 def rate_text(rate: float | None) -> str:
-    """A learning rate with two digits; a dash where there is none."""
+    """Return a learning rate with two digits; a dash for None."""
     return "-" if rate is None else f"{rate:.1e}"
 
 
@@ -42,13 +42,13 @@ def measured_text(
     state: TrialState = TrialState.COMPLETE,
     is_by_loss: bool = False,
 ) -> str:
-    """Return a score with half of its 95% interval by the sampling of the examples, where known; a loss says so.
+    """Return a score, with the half-width of its 95% interval under sampling of the examples; a loss is marked as such.
 
     Args:
-        score: None without a reading.
-        examples: That it is a share of, where it is.
-        state: Of its trial.
-        is_by_loss: Whether it is the loss, with a minus sign.
+        score: Score, or negative loss; None without a reading.
+        examples: Numbers of examples that a score is a share of; None for no interval.
+        state: State of the trial, which selects the number of examples.
+        is_by_loss: Whether the score is the negative loss.
     """
     if score is None:
         return "-"
@@ -66,13 +66,13 @@ def score_text(
     early_by_loss: bool = False,
     examples: ExampleCounts | None = None,
 ) -> str:
-    """A score; of a trial that did not complete, the newest one ``@`` the step it was measured at.
+    """Return a score; for an incomplete trial, its newest one ``@`` the step at which it was measured.
 
     Args:
-        score: None without a reading.
-        steps: Where the score is from.
-        early_by_loss: Whether the score is the loss, with a minus sign, unless the trial is complete.
-        examples: That it is a share of, where it is; then it has how far it may be off.
+        score: Score, or negative loss; None without a reading.
+        steps: Step of the score.
+        early_by_loss: Whether the score of an incomplete trial is the negative loss.
+        examples: Numbers of examples that a score is a share of; None for no interval.
     """
     if score is None:
         return "-"
@@ -82,15 +82,15 @@ def score_text(
 
 
 def estimate_text(estimate: float | None, high: float | None) -> str:
-    """An estimate with how far it may be off at 95%; a dash where there is none."""
+    """Return an estimate with the half-width of its 95% interval; a dash if there is none."""
     return "-" if estimate is None or high is None else f"{estimate:.4f} ± {high - estimate:.4f}"
 
 
 def state_text(state: TrialState, reason: str | None = None) -> str:
-    """A state in its colour, as rich markup; of a pruned trial that collapsed, that it did."""
+    """Return a state in its colour, as rich markup; ``collapsed`` for a trial that was pruned for it."""
     return f"[{_STATE_STYLES[state]}]{'collapsed' if has_collapsed(reason) else state.value}[/]"
 
 
 def states_text(counts: dict[TrialState, int]) -> str:
-    """How many trials are in every state that has any."""
+    """Return the number of trials in each state that occurs."""
     return ", ".join(f"{counts[state]} {state.value}" for state in TrialState if counts.get(state)) or "none yet"
