@@ -1,1 +1,1 @@
-"""Shows what the database holds. Reads only; no torch."""
+"""Display of studies: terminal, reports and browser. The database is only read; torch is not imported."""

@@ -1,4 +1,4 @@
-"""Colours of every plot: some for what is compared, one per functional form; told apart also by who sees few."""
+"""Colours of all plots: for comparisons, and one per functional form; safe for colour-blind readers."""
 
 from collections.abc import Mapping
 from itertools import cycle
@@ -14,7 +14,7 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, GREY = (
     "#56B4E9",
     "#8C8C8C",
 )
-"""Colours that people who see few of them tell apart (Okabe and Ito 2008), on light and on dark ground."""
+"""Colours for colour-blind readers (Okabe and Ito 2008), on light and on dark backgrounds."""
 
 RESOLVED, UNRESOLVED, PUBLISHED, DISCOVERED = BLUE, GREY, ORANGE, BLUE
 
@@ -33,17 +33,17 @@ _PALETTE = (
     "#2a9d8f",
     "#8a8a2a",
 )
-"""In the order in which forms are registered; later ones begin anew."""
+"""Colours in the order in which forms are registered; after the last it begins again."""
 
 NOTHING = "#9a9a9a"
-"""Of a side without edits."""
+"""Colour of a side without edits."""
 
 _OTHER = "#666699"
 
 FORM_COLOURS: Mapping[str, str] = dict(zip(FORMS, cycle(_PALETTE), strict=False)) | {"none": NOTHING}
-"""By name of a form, those of other packages included."""
+"""Colours by name of the form, those of other packages included."""
 
 
 def colour_of(form: str | None) -> str:
-    """Of the edits of a side; several forms, joined by ``+``, have the colour of the first."""
+    """Return the colour of a side's edits; several forms, joined by ``+``, have the colour of the first."""
     return FORM_COLOURS.get((form or "none").partition("+")[0], _OTHER)

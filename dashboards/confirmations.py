@@ -1,4 +1,4 @@
-"""A confirmation or an ablation as terminal, report and page show it."""
+"""Content of a confirmation or an ablation, shared by terminal, report and page."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationCard:
-    """What configurations score on the test split.
+    """Test scores of configurations, with conclusions and notes.
 
     Attributes:
-        result: All contenders.
-        path: Their steps from a published method to a trial; None of a confirmation.
-        subject: What was trained, in words.
-        sentences: What follows.
-        notes: What must be known to read it.
-        tables: The numbers, by what they are.
+        result: Result with all contenders.
+        path: Steps from a published method to a trial; None for a confirmation.
+        subject: Description of the trained configurations.
+        sentences: Conclusions.
+        notes: Notes on reading the numbers.
+        tables: Tables by title.
     """
 
     result: ConfirmationResult
@@ -31,11 +31,11 @@ class ConfirmationCard:
     tables: "dict[str, pandas.DataFrame]"
 
     def table(self) -> "pandas.DataFrame":
-        """One row a configuration, or a step of the path."""
+        """Return the main table, with one row per configuration or per step of the path."""
         return next(iter(self.tables.values()))
 
     def as_entries(self) -> dict[str, object]:
-        """The card as JSON-able values."""
+        """Return the card as values for JSON."""
         said = {"sentences": self.sentences, "notes": self.notes}
         if self.path is not None:
             return {"finished": self.result.is_finished, **said, "ablation": self.path}
@@ -44,7 +44,7 @@ class ConfirmationCard:
 
 
 def confirmation_card(result: ConfirmationResult) -> ConfirmationCard:
-    """The card of a confirmation; one that trains a path is shown step by step."""
+    """Return the card of a confirmation; for an ablation, with the steps of its path."""
     if not result.is_path:
         return ConfirmationCard(
             result=result,

@@ -3,13 +3,13 @@
 ::
 
     DashboardError            a dashboard that cannot be served or written
-    └── DashboardWishError      what was asked for cannot be: an address without a token, a folder that is not new
+    └── DashboardWishError      invalid options: an address without a token, a folder that is not new
 """
 
 
 class DashboardError(Exception):
-    """Root of all errors of the package; its text is for the user."""
+    """Root of all errors of the package; the message is for the user."""
 
 
 class DashboardWishError(DashboardError, ValueError):
-    """An address without a token, a token that is short, a folder that is not new."""
+    """Invalid options: an address without a token, a short token, a folder that is not new."""

@@ -1,4 +1,4 @@
-"""Frozen values as what JSON knows."""
+"""Conversion of dataclasses and their values to JSON."""
 
 import json
 import math
@@ -13,9 +13,10 @@ from search_space.configuration import Configuration
 
 
 def jsonable(value: object) -> object:
-    """A frozen value as what JSON knows: fields that it shows, enumerations by value, times as ISO 8601, paths as text.
+    """Convert a value to types of JSON.
 
-    A configuration is what the ledger has of it. Numbers that JSON does not have (NaN, infinity) become null.
+    Dataclasses become objects of the fields in their `repr`; enumerations become their values, times ISO 8601, paths
+    text. A configuration has the form of its record in the ledger. Numbers that JSON lacks (NaN, infinity) become null.
     """
     if value is None or type(value) in (str, int, bool):
         return value
@@ -39,6 +40,6 @@ def jsonable(value: object) -> object:
 
 
 def to_json(value: object) -> bytes:
-    """A value as compact JSON."""
+    """Return a value as compact JSON."""
     text = json.dumps(jsonable(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""Figures of studies for Plotly, as what JSON knows.
+"""Plotly figures of studies, as values for JSON.
 
 ::
 
-    figure.py         what a figure is; colours and templates, light and dark
-    cards.py          the figures of a card of `discover`
+    figure.py         elements of figures, and their light and dark templates
+    cards.py          figures of a card of `discover`
     boards.py         the leaderboard, and the curves of trials
-    confirmations.py  what contenders score, seed by seed, and what the steps of an ablation are worth
+    confirmations.py  scores of contenders by seed, and effects of the steps of an ablation
 """

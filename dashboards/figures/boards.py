@@ -1,4 +1,4 @@
-"""The leaderboard, and the curves of trials."""
+"""Figures of the leaderboard and of the curves of trials."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Entries = Sequence[Mapping[str, Any]]
 
 
 def leaderboard_figure(board: Leaderboard) -> Figure:
-    """The complete trials, best first: estimate with its 95% interval, and the score."""
+    """Return the figure of complete trials, best first: estimate with its 95% interval, and score."""
     rows = [row for row in board.rows if row.state is TrialState.COMPLETE and row.score is not None][:MOST_ROWS]
     labels = [
         f"{row.place}. {row.method if not row.is_discovered else f'trial {row.number}'}: {row.sentence}" for row in rows
@@ -51,11 +51,11 @@ def leaderboard_figure(board: Leaderboard) -> Figure:
 
 
 def curves_figure(readings: Entries, metric: str) -> Figure:
-    """What was read of every trial, by how it ended.
+    """Return the learning curves of trials, coloured by state.
 
     Args:
-        readings: By trial; with its number, state, the part of its steps and the score.
-        metric: What scores are of.
+        readings: Readings, trial by trial, with the keys trial, state, fraction (of the steps) and score.
+        metric: Metric of the scores.
     """
     states = dict.fromkeys((*_STATES, *(str(one["state"]) for one in readings)))
     by_state = {state: [one for one in readings if one["state"] == state] for state in states}
@@ -73,7 +73,7 @@ def curves_figure(readings: Entries, metric: str) -> Figure:
 
 
 def _curves(state: str, readings: Entries) -> Mapping[str, Any]:
-    """One trace: the curves of its trials one after another, with gaps between them."""
+    """Return one trace with the curves of several trials, separated by gaps."""
     rows: list[Mapping[str, Any]] = []
     for one in readings:
         if rows and rows[-1]["trial"] != one["trial"]:

@@ -1,4 +1,4 @@
-"""The figures of a card: one function an analysis."""
+"""Figures of the cards of `discover`: one function per analysis."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,18 +11,18 @@ from studies.analysis.ranks import DISCOVERED as BY_SEARCH
 
 _MOST_ROWS = 20
 _ALIKE = 1.05
-"""Of the sizes of the middle half of the trials: as alike as those that all use one budget."""
+"""Ratio of the quartiles of sizes up to which trials count as equally large, as if all use one budget."""
 
 Entries = Sequence[Mapping[str, Any]]
 
 
 def figures_of(card: Card) -> tuple[Figure, ...]:
-    """The figures of a card; none where it has no data."""
+    """Return the figures of a card; none if it has no data."""
     return () if card.data.empty or card.name not in _FIGURES else tuple(_FIGURES[card.name](card))
 
 
 def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequence[bool]) -> Mapping[str, Any]:
-    """Points with their intervals, the first row on top."""
+    """Return points with their intervals, the first row on top."""
     ends = [(row["low"], row["high"]) for row in rows]
     texts = [
         f"{label}: {row[value]:.4g} ({low:.4g} to {high:.4g})"
@@ -101,7 +101,7 @@ def _worths(rows: Entries, metric: str) -> Figure:
 
 
 def _rates(card: Card) -> Iterator[Figure]:
-    """One figure a side, one curve a form."""
+    """Yield one figure per side, with one curve per form."""
     entries = entries_of(card.points)
     for side in dict.fromkeys(str(one["at"]) for one in entries):
         traces: list[Mapping[str, Any]] = []
@@ -148,7 +148,7 @@ def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]
 
 
 def _sizes(card: Card) -> Iterator[Figure]:
-    """Complete trials by what they store, and the best of all that are no larger."""
+    """Yield the figure of complete trials by stored parameters, with the best of all that are no larger."""
     front, rows = entries_of(card.data), entries_of(card.points)
     places, across = _size_axis(rows)
     steps = scatter(
@@ -177,7 +177,7 @@ def _sizes(card: Card) -> Iterator[Figure]:
 
 
 def _size_axis(rows: Entries) -> tuple[Mapping[int, int], Mapping[str, Any]]:
-    """Where trials stand by their sizes, by number; side by side where most would be one vertical line."""
+    """Return the positions of trials by number, and the axis; evenly spaced where most sizes coincide."""
     ordered = sorted(rows, key=lambda row: (row["parameters"], row["trial"]))
     sizes, last = [max(1, row["parameters"]) for row in ordered], len(ordered) - 1
     if sizes[round(0.75 * last)] > _ALIKE * sizes[round(0.25 * last)]:

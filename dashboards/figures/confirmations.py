@@ -1,4 +1,4 @@
-"""A confirmation: what every contender scores on the test split, seed by seed, or what each step of a path is worth."""
+"""Figures of confirmations and ablations: test scores of contenders by seed, or effects of the steps of a path."""
 
 from dashboards.confirmations import ConfirmationCard
 from dashboards.figures.figure import Figure, origin_marker, points, resolved_marker, rows_layout, strokes, zero_line
@@ -9,13 +9,13 @@ from studies.confirmation.verdicts import ConfirmationVerdict
 
 
 def confirmation_figure(card: ConfirmationCard) -> Figure | None:
-    """The figure of a confirmation or an ablation; None while there is nothing to show."""
+    """Return the figure of a confirmation or an ablation; None before there are scores."""
     name = "".join(one if one.isalnum() else "-" for one in card.result.name)
     return _contenders(card.result, name) if card.path is None else _steps(card.path, name)
 
 
 def _contenders(result: ConfirmationResult, name: str) -> Figure | None:
-    """Means with their intervals and the seeds beside them, in the order of the contenders."""
+    """Return the means with their intervals and the scores of single seeds, in the order of the contenders."""
     told = [(one, one.spread.mean) for one in result.contenders if one.spread is not None]
     if not told:
         return None
@@ -55,7 +55,7 @@ def _contenders(result: ConfirmationResult, name: str) -> Figure | None:
 
 
 def _steps(path: AblationResult, name: str) -> Figure | None:
-    """Differences of consecutive steps with their paired intervals; None until all trials have ended."""
+    """Return the differences of consecutive steps with their paired intervals; None before there are any."""
     told = [(f"{step.number}. {step.change}", step.comparison) for step in path.steps]
     found = [
         (label, one, one.difference, (one.low or 0.0, one.high or 0.0))

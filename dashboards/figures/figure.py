@@ -1,4 +1,4 @@
-"""What a figure is, and how all of them look."""
+"""Plotly figures, their elements and their themes."""
 
 import html
 import textwrap
@@ -29,14 +29,14 @@ _LINE, _LINES = 44, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure of Plotly without a theme.
+    """A Plotly figure without a theme.
 
     Attributes:
-        name: Of its file and its place in a page: letters, digits and ``-``.
-        title: One line above it.
-        says: What it shows, for people who do not see it.
+        name: Name of its file and of its anchor in a page: letters, digits and ``-``.
+        title: Title of one line.
+        says: Text alternative for people who cannot see it.
         data: Traces, SVG ones only.
-        layout: Axes with units, and what is drawn beside the traces.
+        layout: Axes with units, shapes and annotations.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Figure:
     layout: Mapping[str, Any]
 
     def themed(self, theme: str = "light") -> dict[str, Any]:
-        """All that Plotly is told, in the colours of a theme of `TEMPLATES`."""
+        """Return data and layout for Plotly in a theme of `TEMPLATES`."""
         return {"data": list(self.data), "layout": {**self.layout, "template": TEMPLATES[theme]}}
 
 
@@ -82,32 +82,32 @@ TEMPLATES: Mapping[str, Mapping[str, Any]] = {
     "light": _template("#1b1b1b", "#ffffff", "#dddddd"),
     "dark": _template("#e8e8e8", "#16181c", "#3a3d42"),
 }
-"""By theme."""
+"""Plotly templates by name of the theme."""
 
 
 def plain(text: object) -> str:
-    """A text that Plotly shows as it is: it takes ``<b>``, ``<a>`` and the like for markup."""
+    """Return a text that Plotly displays literally: it interprets ``<b>``, ``<a>`` and the like as markup."""
     shown = "".join(one if one.isprintable() else " " for one in str(text))
     return html.escape(shown, quote=False)
 
 
 def wrapped(text: object) -> list[str]:
-    """A text in lines that a phone has room for, to be shown as they are; of a long one the beginning."""
+    """Return a literal text in at most two lines that fit on a phone; a longer text is cut."""
     lines = textwrap.wrap(str(text), _LINE, max_lines=_LINES, placeholder=" …") or [""]
     return [plain(line) for line in lines]
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
-    """An axis with what it measures, unit included."""
+    """Return an axis with a title, which includes the unit."""
     return {"title": {"text": plain(title)}, **more}
 
 
 def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, Any]:
-    """A layout of rows, the first on top, each with its label above it, so that long ones fit on a phone.
+    """Return a layout of rows, the first on top, each with its label above it, so that long labels fit on a phone.
 
     Args:
-        labels: Of the rows; row i is at y = -i.
-        across: What the horizontal axis measures.
+        labels: Labels of the rows; row i is at y = -i.
+        across: Title of the horizontal axis.
         more: Keys of the layout.
     """
     lines = [wrapped(label) for label in labels]
@@ -137,16 +137,19 @@ def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, An
 
 
 def zero_line() -> dict[str, Any]:
-    """A vertical line where nothing is gained or lost."""
+    """Return a vertical line at zero."""
     line = {"color": GREY, "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": line}
 
 
 def scatter(mode: str, x: Sequence[object], y: Sequence[object], hover: str, **more: Any) -> dict[str, Any]:
-    """A trace of points or lines.
+    """Return a trace of points or lines.
 
     Args:
-        hover: What hovering says, in Plotly's form.
+        mode: Mode of the trace, such as ``markers``.
+        x: Horizontal positions.
+        y: Vertical positions.
+        hover: Hover text, as a Plotly template.
         more: Keys of the trace.
     """
     shown = f"{hover}<extra></extra>"
@@ -160,7 +163,7 @@ def points(
     hover: str = "%{text}",
     **more: Any,
 ) -> dict[str, Any]:
-    """A point with its interval a row, the first on top; no bar where the ends are not known."""
+    """Return one point with its interval per row, the first on top; no bar where the ends are None."""
     down = [-row for row in range(len(values))]
     known = [end or (value, value) for value, end in zip(values, ends, strict=True)]
     bars = {
@@ -176,19 +179,19 @@ def points(
 
 
 def strokes(values: Sequence[float | None], rows: Sequence[int], texts: Sequence[str], **more: Any) -> dict[str, Any]:
-    """Short vertical strokes on rows."""
+    """Return short vertical strokes on rows."""
     marker = {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}}
     shown = [*map(plain, texts)]
     return scatter("markers", values, [-row for row in rows], "%{text}", marker=marker, text=shown, **more)
 
 
 def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:
-    """Published methods as diamonds, discoveries as circles."""
+    """Return a marker per point: diamonds for published methods, circles for discoveries."""
     return _marker(are_published, (PUBLISHED, "diamond"), (DISCOVERED, "circle"))
 
 
 def resolved_marker(are_resolved: Sequence[bool]) -> dict[str, Any]:
-    """What is resolved is filled."""
+    """Return a marker per point: filled if the effect is resolved, else open."""
     return _marker(are_resolved, (RESOLVED, "circle"), (UNRESOLVED, "circle-open"))
 
 

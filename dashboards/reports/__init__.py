@@ -1,8 +1,8 @@
-"""A study as one file, for a paper's appendix: text, figures and tables, nothing of it from a network.
+"""Study as a single file, for a paper's appendix: text, figures and tables, without network access.
 
 ::
 
-    report.py       what a report holds
-    page.py         it as one HTML file
-    files.py        its figures and its tables as files of their own
+    report.py       content of a report
+    page.py         report as one HTML file
+    files.py        figures and tables as files of their own
 """

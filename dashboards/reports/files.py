@@ -1,4 +1,4 @@
-"""The figures and the tables of a report as files of their own."""
+"""Figures and tables of a report as files of their own."""
 
 import os
 import shutil
@@ -14,12 +14,12 @@ ImageFormat = Literal["svg", "png"]
 DataFormat = Literal["csv", "parquet"]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-"""Commands that Kaleido can draw with."""
+"""Browser commands that Kaleido can use."""
 _WIDTH, _HEIGHT, _SCALE = 900, 450, 2
 
 
 def write_images(figures: Sequence[Figure], folder: Path, form: ImageFormat) -> list[Path]:
-    """One file a figure, on white ground.
+    """Write one file per figure, on a white background, and return the paths.
 
     Raises:
         DashboardError: If Kaleido or a browser for it is missing, or the folder cannot be written.
@@ -63,7 +63,7 @@ def _titled(figure: Figure) -> dict[str, object]:
 
 
 def write_tables(report: StudyReport, folder: Path, form: DataFormat) -> list[Path]:
-    """One file a question, named by it; the numbers are not rounded."""
+    """Write one file per section, with unrounded numbers, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for section in report.sections:

@@ -1,4 +1,4 @@
-"""A report as one HTML file that loads nothing."""
+"""Report as one HTML file without external resources."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _LONG = 40
 
 
 def report_page(report: StudyReport) -> str:
-    """The file's text. What a study is called, and all that it holds, is text in it, never markup.
+    """Return the HTML of a report; names and values are escaped.
 
     Raises:
         DashboardError: If Plotly is not installed.
@@ -42,10 +42,10 @@ def report_page(report: StudyReport) -> str:
 
 
 def plotly_script() -> str:
-    """The script of Plotly, from its Python wheel.
+    """Return the script of Plotly, from its Python wheel.
 
     Raises:
-        DashboardError: If that is not installed.
+        DashboardError: If Plotly is not installed.
     """
     try:
         found = Path(str(files("plotly"))) / "package_data" / "plotly.min.js"
@@ -57,7 +57,7 @@ def plotly_script() -> str:
 
 
 def _figures(report: StudyReport) -> str:
-    """All figures as JSON in which no text can end the element that holds it."""
+    """Return all figures as JSON whose texts cannot close the enclosing element."""
     found = [
         {"name": figure.name, "data": list(figure.data), "layout": dict(figure.layout)}
         for section in report.sections
@@ -68,7 +68,7 @@ def _figures(report: StudyReport) -> str:
 
 
 def _shown(table: "pandas.DataFrame") -> dict[str, object]:
-    """The columns with the kind of what is in them, and the rows as people read them."""
+    """Return the columns with the kinds of their values, and the rows as formatted texts."""
     cells = frame_cells(table)
     kinds = [*map(_kind, zip(*cells["rows"], strict=True))]
     return {

@@ -1,4 +1,4 @@
-"""What a report of a study holds, in its order."""
+"""Content of a report of a study, in order."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -40,12 +40,12 @@ class ReportSection:
     """One question and its answer.
 
     Attributes:
-        name: Of its files: letters, digits and ``-``.
+        name: Name of its files: letters, digits and ``-``.
         title: The question.
-        sentences: The answer in words.
-        figures: May be none.
-        table: The numbers; None without.
-        note: How to read them; empty for nothing.
+        sentences: The answer as text.
+        figures: Figures, if any.
+        table: Table of the numbers; None without one.
+        note: Note on reading the numbers; empty for none.
     """
 
     name: str
@@ -58,12 +58,12 @@ class ReportSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyReport:
-    """A study to be read.
+    """Content of a report of a study.
 
     Attributes:
-        summary: How it stands.
-        sentences: What a person can quote.
-        sections: In their order.
+        summary: Summary of the study.
+        sentences: Sentences to quote.
+        sections: Sections in order.
     """
 
     summary: StudySummary
@@ -74,17 +74,17 @@ class StudyReport:
 def report_of(
     ledger: Ledger, name: str, knowledge: StudyPosterior, *, against: PublishedPoint | None = None
 ) -> StudyReport:
-    """All that is known of a study.
+    """Build the report of a study.
 
     Args:
-        ledger: Where it is.
-        name: Of the study.
-        knowledge: What it has taught.
-        against: The published method that the winner is compared with; None for the best one.
+        ledger: Ledger that contains the study.
+        name: Name of the study.
+        knowledge: Posterior given the study's readings.
+        against: Published method to compare the winner with; None for the best one.
 
     Raises:
         UnknownStudyError: If there is no study of that name.
-        StudiesError: If it cannot be asked what it has taught.
+        StudiesError: If the study cannot be analysed.
     """
     board = leaderboard(ledger, name)
     cards = discovered(knowledge, against=against)
@@ -117,7 +117,7 @@ def _leaderboard(board: Leaderboard) -> ReportSection:
 
 
 def _curves(knowledge: StudyPosterior) -> ReportSection:
-    """Every reading of every trial, and how the trial ended; of many trials some, evenly."""
+    """Return the section of the readings of all trials, with their states; of many trials, an even sample."""
     step = -(-len(knowledge.history) // _MOST_CURVES)
     readings = [
         {"trial": one.number, "state": one.state.value, "fraction": read.fraction, "score": read.score}

@@ -142,6 +142,6 @@ def _entry(event: Event) -> dict[str, Any]:
 
 
 def write_line(file: TextIO, line: str) -> None:
-    """Write a line without control characters, and flush."""
+    """Write a line with control characters escaped, and flush."""
     file.write(f"{visible(line)}\n")
     file.flush()

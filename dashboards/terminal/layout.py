@@ -1,4 +1,4 @@
-"""Layout of all tables, and a console that removes control characters."""
+"""Common layout of all tables, and a console that escapes control characters."""
 
 import io
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -19,7 +19,7 @@ _GAP = 2
 
 
 def escape(text: str) -> str:
-    """Return an untrusted text as rich markup that displays it, without control characters."""
+    """Return rich markup that displays an untrusted text, with its control characters escaped."""
     return markup.escape(visible(text))
 
 
@@ -31,14 +31,14 @@ def value_text(value: object) -> str:
 
 
 class Terminal(Console):
-    """Console of all output; it makes control characters of texts visible."""
+    """Console of all output, which escapes the control characters of texts."""
 
     def __init__(self, file: TextIO, **options: Any) -> None:
         """Print to a file."""
         super().__init__(file=file, highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable with visible control characters; rich's own control segments pass."""
+        """Yield the segments of a renderable with control characters escaped; rich's own control segments pass."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 

@@ -30,7 +30,7 @@ class PartSize:
     """Number of structures at one part of the model, without sizes, learning rates and layers.
 
     Attributes:
-        product: Combinations of the values of all dimensions, legal or not; with pairs of them if two edits may be there.
+        product: Combinations of the values of all dimensions, legal or not; pairs too, if two edits may be there.
         one_edit: Structures of one edit that can be proposed.
         two_edits: Structures of two edits that can be proposed.
     """

@@ -1,4 +1,4 @@
-"""The dashboard in the browser: it reads a storage, writes annotations, and slows no launch.
+"""Dashboard in the browser: it reads a storage, writes annotations, and never delays a launch.
 
 ============  ==================================================================
 ``server``    binding of an address, and the HTTP server

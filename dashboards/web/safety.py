@@ -28,7 +28,7 @@ MIN_TOKEN_LENGTH: Final = 16
 """Smallest number of characters of a token."""
 
 QUERY_PATH = "/api/query.json"
-"""Path of SQL queries; they only read."""
+"""Path of SQL queries, which are read-only."""
 
 ANNOTATION_PATH = "/api/studies/{study:key}/annotations.json"
 """The only path that changes anything: notes, tags and requests to stop."""
@@ -41,7 +41,7 @@ _DEFAULT_PORT = re.compile(r"(?<=^http)(://.*):80$|(?<=^https)(://.*):443$")
 _ROOT_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))(?:[0-9A-Za-z._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?")
 _OWN_FOLDERS = ("api", "query", "static", "studies", "task")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# Plotly sets styles of single elements; a style moves and paints, it never runs.
+# Plotly sets styles of single elements, which cannot run scripts.
 _POLICY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; "
@@ -102,7 +102,7 @@ class AccessPolicy:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches the address."""
+        """Whether the address is reachable from this machine only."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -110,7 +110,7 @@ class AccessPolicy:
 
     @property
     def prefix(self) -> str:
-        """`root_path` without a slash at its end, as cookies and addresses have it."""
+        """Form of `root_path` in cookies and addresses, without a slash at its end."""
         return self.root_path.rstrip("/")
 
     def accepts_host(self, host: str) -> bool:
@@ -139,7 +139,7 @@ class AccessPolicy:
         return path[len(prefix) :] if path == prefix or path.startswith(f"{prefix}/") else path
 
     def _is_own_name(self, name: str) -> bool:
-        """Return whether a name is this machine's; on all addresses every number is: DNS rebinding needs a name."""
+        """Return whether a name is this machine's; bound to all addresses it accepts any number: DNS rebinding needs a name."""
         if name in (*_LOOPBACK, self.host.lower()):
             return True
         if self.is_loopback:
@@ -236,7 +236,7 @@ class AccessMiddleware:
         return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
 
     def _has_token(self, headers: Headers) -> bool:
-        """Return whether the header or any cookie has the token: a browser also sends those of shorter prefixes."""
+        """Return whether the header or any cookie contains the token: a browser also sends cookies of shorter prefixes."""
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         return any(self._policy.accepts_token(token) for token in (bearer, *_cookie_tokens(headers)) if token)
 

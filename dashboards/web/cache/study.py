@@ -52,11 +52,11 @@ class WatchedStudy:
         self.ledger = ledger
         self.record = record
         self.counts = dict.fromkeys(TrialState, 0)
-        """How many trials are in every state."""
+        """Number of trials in each state."""
         self._executor = executor
         self._lock = threading.RLock()
         self._trials: list[tuple[int, TrialOutline]] = []
-        """By number, with the version of the study in which each became what it is."""
+        """Trials by number, each with the version of the study in which it last changed."""
         self._version = 0
         self._annotation_events: list[EventRecord] = []
         self._read_at = float("-inf")
