@@ -139,7 +139,10 @@ class AccessPolicy:
         return path[len(prefix) :] if path == prefix or path.startswith(f"{prefix}/") else path
 
     def _is_own_name(self, name: str) -> bool:
-        """Return whether a name is this machine's; bound to all addresses it accepts any number: DNS rebinding needs a name."""
+        """Return whether a name is this machine's.
+
+        If bound to all addresses, every IP address is accepted: DNS rebinding needs a name.
+        """
         if name in (*_LOOPBACK, self.host.lower()):
             return True
         if self.is_loopback:
@@ -236,7 +239,7 @@ class AccessMiddleware:
         return headers.get("sec-fetch-site", "none") in ("none", "same-origin") or (is_visit and is_page)
 
     def _has_token(self, headers: Headers) -> bool:
-        """Return whether the header or any cookie contains the token: a browser also sends cookies of shorter prefixes."""
+        """Return whether the header or any cookie has the token: browsers also send cookies of shorter prefixes."""
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
         return any(self._policy.accepts_token(token) for token in (bearer, *_cookie_tokens(headers)) if token)
 
