@@ -288,7 +288,7 @@ def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list
 
 
 def _asked(confirmation: ConfirmationRecord) -> Iterator[str]:
-    """Yield errors of contenders that were not asked for, or are missing."""
+    """Yield errors of contenders that were not requested, or are missing."""
     tops = [one.is_top for one in confirmation.contenders]
     if not confirmation.is_path and (sum(tops) > confirmation.top or tops != sorted(tops, reverse=True)):
         yield f"the contenders must begin with at most {confirmation.top} of the best; got {tops}"

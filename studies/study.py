@@ -108,7 +108,7 @@ class Study:
 
     @property
     def best(self) -> Trial:
-        """Complete trial with the highest expected score, see `leaderboard`; the earliest of equals.
+        """Complete trial with the highest expected score, as in `leaderboard`; the earliest of equals.
 
         Raises:
             StudiesError: If no trial is complete.
@@ -150,8 +150,8 @@ class Study:
     def leaderboard(self, top: int | None = None) -> "pandas.DataFrame":
         """Return the trials that have ended, best first, with published methods among them.
 
-        With at least twelve trials the order is that of the expected score of another full training (``estimate``, with
-        its 95% interval); with fewer, that of the score.
+        With at least twelve trials the order is that of the expected score of another full training: ``estimate``, with
+        its 95% interval. With fewer it is that of the score.
 
         Args:
             top: Number of rows. The best trial of each published method is added, so there may be more
@@ -314,8 +314,8 @@ class Study:
     def verify(self) -> list[str]:
         """Return one line for each error in the study; none if it is whole.
 
-        It checks the records, the configuration of each proposal, the history that the sampler receives when the study
-        is continued, and the files of the trials with their hashes.
+        It checks the records, the configuration of each proposal, and the files of the trials with their hashes. It
+        also checks the history that the sampler receives when the study is continued.
 
         Raises:
             RunnerError: If its backbone cannot be loaded.

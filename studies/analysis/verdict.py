@@ -103,9 +103,9 @@ def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking,
 
 
 def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:
-    """Return the difference of two scores and half of its 95% interval by the examples, None where not known.
+    """Return the difference of two scores and half of its 95% interval by the examples; None if their number is unset.
 
-    Both are of the same examples, so what these have in common is no part of it; see `accuracy_error`.
+    Both are of the same examples, so the errors that these have in common cancel; see `accuracy_error`.
     """
     scores = (ranking.scores[one.number], ranking.scores[other.number])
     difference = scores[0] - scores[1]

@@ -180,17 +180,17 @@ class KeeperClient:
             raise
 
     def write_file(self, trial: int, attempt: int, name: str, content: bytes) -> str:
-        """See `KeeperActor.write_file`."""
+        """Forward to `KeeperActor.write_file`."""
         return str(self._call(lambda: self._handle.write_file.remote(trial, attempt, name, content)))
 
     def read_file(self, path: str) -> bytes | None:
-        """See `KeeperActor.read_file`."""
+        """Forward to `KeeperActor.read_file`."""
         content: bytes | None = self._call(lambda: self._handle.read_file.remote(path))
         return content
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         """A method of the `studies.runtime.keeper.StudyKeeper`, which serves one call at a time."""
-        if method.startswith("_"):  # what copies and pickles asks for is not of the keeper
+        if method.startswith("_"):  # copy and pickle look up names that the keeper does not have
             raise AttributeError(method)
         return lambda *arguments: self._call(lambda: self._handle.call.remote(method, *arguments))
 

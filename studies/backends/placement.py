@@ -141,14 +141,14 @@ class Nodes(Machines):
         self._node_of[worker] = node
 
     def is_gone(self, worker: str) -> bool:
-        """See `Machines`; unregistered workers are never gone."""
+        """Return whether a worker's node has died or is draining; an unregistered worker's has not."""
         if (key := self._node_of.get(worker)) is None:
             return False
         self._refresh()
         return key in self._leaving or all(node.key != key for node in self._alive)
 
     def is_leaving(self, worker: str) -> bool:
-        """See `Machines`."""
+        """Return whether a worker's node is draining."""
         if worker not in self._node_of:
             return False
         self._refresh()

@@ -1,7 +1,7 @@
 """Check of a cluster before a launch: its nodes, their resources, releases of deltaspace, and access to folders.
 
-Ray may hang or print anything, so a process of its own runs the check:
-``python -m studies.backends.resource_probe ADDRESS QUESTIONS`` on one of the nodes writes JSON to stdout.
+Ray may hang or print anything, so a process of its own runs the check. On one of the nodes
+``python -m studies.backends.resource_probe ADDRESS QUESTIONS`` writes JSON to stdout.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Fleet as Ray Tune sees it: one place per worker that the cluster can hold, now and later."""
+"""Size of the fleet for Ray Tune: one place per worker that the cluster can hold, now and later."""
 
 import re
 from collections import Counter, deque
@@ -42,7 +42,7 @@ class Growth(Searcher):  # type: ignore[misc]
 
     @property
     def wanted(self) -> int:
-        """Number of workers, at least one, so that an autoscaling cluster sees a demand."""
+        """Number of workers, at least one, so that an autoscaling cluster receives a demand."""
         return self._workers or max(1, self.share.room(self._nodes.staying))
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:

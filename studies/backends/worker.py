@@ -139,8 +139,8 @@ class PackWorker:
     def _advance(self) -> None:
         """Train all slots to the nearest measurement, with checks for a stop in between.
 
-        The slot of a trial that fails before stays free until then, so that the time of its refill does not depend on
-        the speed of the machine.
+        The slot of a trial that fails before stays free until then. So the time of its refill does not depend on the
+        speed of the machine.
         """
         steps = self._pack.steps_to_reading
         while steps > 0:

@@ -3,10 +3,9 @@
 Runs are paired: the runs of two configurations with one seed share the order of the data. Two permutation tests are
 used. Exchange of runs counts how often the runs of both, randomly reassigned, differ as much in the mean. It is exact
 for independent runs, and conservative if the runs of a pair are similar. Sign flips do the same with the differences
-of the pairs. They are exact in both cases and have more power for similar pairs, but ``n`` pairs allow only ``2 ** n``
-of
-them: with 5 pairs the smallest p-value is 0.0625. So the numbers of seeds and comparisons, which are known in advance,
-decide which test is used.
+of the pairs. They are exact in both cases and have more power for similar pairs. But ``n`` pairs allow only ``2 ** n``
+of them: with 5 pairs the smallest p-value is 0.0625. So the numbers of seeds and comparisons, which are fixed in
+advance, decide which test is used.
 """
 
 import math

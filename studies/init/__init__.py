@@ -1,4 +1,4 @@
-"""A study file for data that nobody has described yet."""
+"""Draft of a study file from data."""
 
 from studies.init.draft import Choices, draft_study, study_text
 from studies.init.sources import save_object, slug, source_of

@@ -1,4 +1,4 @@
-"""What a study of some data should say: its task from the columns, its sizes from the lengths and the machine."""
+"""Draft of a study: task from the columns, token limits from the texts, trials and steps from the machine's speed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,41 +27,41 @@ if TYPE_CHECKING:
 
 _OF_TEXTS = "t5-small"
 _USUAL = {"classification": EMBEDDED, "regression": EMBEDDED, "instruction": "Qwen/Qwen3-0.6B"}
-"""Backbones by kinds of task."""
+"""Default backbones by kind of task; `_OF_TEXTS` for all others."""
 _TOKENS_OF_A_ROLE = 6
-"""About what a chat template writes around a message."""
+"""Approximate number of tokens that a chat template adds to a message."""
 _MOST_TOKENS = 512
 _MOST_OF_DIALOGUES = 1024
 _STEP = 8
 _WHOLE = 0.98
-"""Share of the texts that a proposed length leaves whole."""
+"""Share of the texts that a proposed token limit does not cut."""
 _LOOKED_ROWS = 20_000
 _TOKENIZED_ROWS = 2_000
 _MEASURED_TEXTS = 256
-"""Texts are written one token after another, so that few are measured."""
+"""Validation examples of generation tasks; few, since texts are generated token by token."""
 _MEASURED_EXAMPLES = 2_000
 _PASSES = 3
 _TRIALS = 40
 _FEW_EXAMPLES = 1_000
 _FEWEST_TRIALS, _MOST_TRIALS = 24, 100
-"""Published methods and some discoveries; and from where on more are for another day."""
+"""Range of the number of trials: at least the published methods and some discoveries."""
 _FEWEST_STEPS, _MOST_STEPS = 60, 600
 _UNEVEN = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What a user chooses; None and nothing leave it to the data.
+    """Choices of the user; None or an empty value is replaced by a default from the data.
 
     Attributes:
-        name: Of the study.
+        name: Name of the study.
         backbone: ``embedded``, a folder, or a name on the hub.
-        budget: As in a study file.
-        trials: How many; None is as many as there is time for.
-        seconds: The study should take no longer, if no trial is pruned.
-        takes_steps: Whether some trials are trained for a few seconds, which tells how many there is time for.
-        kind: Of the task.
-        columns: Keys of a task, such as ``text``, and the columns they name.
+        budget: Budget in the form of a study file.
+        trials: Number of trials; None for as many as fit in the time.
+        seconds: Time limit of the study, if no trial is pruned.
+        takes_steps: Whether to train some trials for a few seconds, to estimate how many fit in the time.
+        kind: Kind of the task.
+        columns: Columns by key of the task, such as ``text``.
     """
 
     name: str | None = None
@@ -75,18 +75,18 @@ class Choices:
 
 
 def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A study of the data.
+    """Draft a study of some data.
 
     Args:
         source: The data.
-        choices: Of the user.
+        choices: Choices of the user.
 
     Returns:
-        The keys of a study file, in their order, and lines on what was found.
+        The keys of a study file, in order, and lines on the data and the estimates.
 
     Raises:
-        SpecificationError: If what the user chose makes no study.
-        RunnerError: If the data makes no task, or cannot be learned from.
+        SpecificationError: If the choices are not valid.
+        RunnerError: If the data makes no task, or cannot be used for training.
     """
     with source.opened() as (rows, is_whole):
         columns = look_at(_some(rows, _LOOKED_ROWS))
@@ -128,19 +128,19 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
 
 
 def _some(dataset: "Dataset", most: int) -> "Dataset":
-    """Return rows from all over a dataset; chosen by hash, since every n-th of sorted rows may be of one label."""
+    """Return a sample of all rows of a dataset, chosen by hash, since every n-th of sorted rows may have one label."""
     return dataset if len(dataset) <= most else dataset.select(some_rows(len(dataset), most))
 
 
 def _measured(study: Mapping[str, Any], rows: "Dataset") -> tuple[dict[str, Any], Counter[Any]]:
-    """The keys of a task that say how long its texts may be, and how often each label of a classification occurs."""
+    """Return the token limits of a task, and the number of examples per label for a classification."""
     task = specification_from_mapping(study, origin="the draft").task
     tokenizer, config = load_tokenizer(study["backbone"]), config_of(study["backbone"])
     stack = shape_of(config).kind
     raw: Any = TASK_KINDS[task.kind].preparation(task, tokenizer, stack, None).read(rows, "train", "")
 
     def proposed(texts: Sequence[Sequence[str]], most: int, *, extra: int = 1) -> int:
-        """A multiple of 8 that leaves 98 in 100 texts, or pairs of them, whole, if it is not above ``most``."""
+        """Return the smallest multiple of 8 that leaves 98% of the texts, or pairs of them, uncut; at most ``most``."""
         with quiet_transformers():
             ids = tokenizer(*map(list, texts), truncation=False, padding=False)["input_ids"]
         wanted = np.quantile([len(each) + extra for each in ids], _WHOLE, method="inverted_cdf")
@@ -161,14 +161,14 @@ def _measured(study: Mapping[str, Any], rows: "Dataset") -> tuple[dict[str, Any]
 
 
 def _metric(kind: TaskKind, labels: Counter[Any]) -> str:
-    """The usual metric; of uneven labels one that a constant prediction is bad at."""
+    """Return the usual metric; for imbalanced labels, one that is low for a constant prediction."""
     if not labels or max(labels.values()) < _UNEVEN * labels.total():
         return kind.usual_metric
     return "matthews" if len(labels) == 2 else "f1"
 
 
 def _in_time(study: dict[str, Any], choices: Choices) -> str:
-    """Set the trials and steps that there is time for, and say what they take."""
+    """Set the trials and steps that fit in the time, and return the estimated duration as text."""
     found = check(specification_from_mapping(study, origin="the draft"))
     if found.speed is None or found.forecast is None:
         return "not timed"
@@ -182,22 +182,22 @@ def _in_time(study: dict[str, Any], choices: Choices) -> str:
 
 
 def fitting(room: float, steps: int, trials: int | None = None) -> tuple[int, int]:
-    """Trials and steps of each that there is time for: trials first, then steps.
+    """Return the numbers of trials and of steps per trial that fit in the time: trials first, then steps.
 
     Args:
-        room: So many trials of so many steps could be trained, if none is pruned.
-        steps: That would be good.
-        trials: How many there must be; None is 24 to 100.
+        room: Number of trials of ``steps`` steps that fit if none is pruned.
+        steps: Wanted number of steps.
+        trials: Required number of trials; None for 24 to 100.
 
     Returns:
-        What fits; the fewest of both if those do not fit either.
+        Trials and steps; the minimum of both if even those do not fit.
     """
     count = trials or min(_MOST_TRIALS, max(_FEWEST_TRIALS, int(room)))
     return count, max(_FEWEST_STEPS, int(steps * min(1.0, room / count)) // 10 * 10)
 
 
 def _label_summary(labels: Counter[Any], found: Mapping[str, Any], columns: Mapping[str, Column]) -> Iterator[str]:
-    """Yield lines on the labels of a classification: how even they are, and what their numbers stand for."""
+    """Yield lines on the labels of a classification: their balance, and the meaning of their numbers."""
     for most_frequent, count in labels.most_common(1):
         yield f"{len(labels)} labels; the most frequent, {most_frequent}, has {count / labels.total():.0%} of the rows"
     if not labels:
@@ -220,7 +220,7 @@ def _label_summary(labels: Counter[Any], found: Mapping[str, Any], columns: Mapp
 
 
 def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:
-    """Which columns are read and learned, and which are not used."""
+    """Yield lines on the columns for input and target, and on those that are not used."""
     *read, learned = columns_in(found)
     used = {learned, *read, *(name.partition(".")[0] for name in (learned, *read))}
     yield f"reads {' and '.join(read)}, learns {learned}" if read else f"learns {learned}"
@@ -230,7 +230,7 @@ def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[
 
 
 def study_text(keys: Mapping[str, Any], head: Sequence[str]) -> str:
-    """YAML of the keys of a study file, in their order, after comments."""
+    """Return the YAML of a study file, with its keys in order after comments."""
     lines = [f"# {visible(' '.join(line.split()))}\n" for line in head]
     texts = (dump_yaml(keys, is_ascii=is_ascii) for is_ascii in (False, True))
     return "".join(lines) + next(text for text in texts if text.replace("\n", "").isprintable())

@@ -1,4 +1,4 @@
-"""Where the data of a new study stands, and which of its parts are train, validation and test."""
+"""Location of the data of a new study, and the parts that are train, validation and test."""
 
 import os
 import re
@@ -26,17 +26,17 @@ _WORDS = {
     "test": {"test", "testing", "eval"},
 }
 _LOOKED_BYTES = 64 << 20
-"""Larger files are looked at from their beginning."""
+"""Size of a file above which only its beginning is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSource:
-    """Data that a study can be about.
+    """Data for a study.
 
     Attributes:
         title: A short name.
-        task: The keys of a task that say where it stands.
-        unused: Names of its parts that are no split.
+        task: Keys of a task with the location of the data.
+        unused: Names of parts that are no split.
     """
 
     title: str
@@ -45,10 +45,10 @@ class DataSource:
 
     @contextmanager
     def opened(self) -> "Iterator[tuple[Dataset, bool]]":
-        """The rows of train, of a large file those at its beginning; and whether they are all.
+        """Yield the rows of train, for a large file those at its beginning, and whether they are all.
 
         Raises:
-            TaskError: If they cannot be had.
+            TaskError: If they cannot be read.
         """
         task = Task(**self.task)
         if task.hub is not None:
@@ -61,14 +61,14 @@ class DataSource:
 
 
 def source_of(given: Sequence[str | Path], *, configuration: str | None = None) -> DataSource:
-    """The data that a user means.
+    """Find the data of a study.
 
     Args:
-        given: A folder, files, or the name of a dataset of the hub.
-        configuration: Of the hub's dataset.
+        given: A folder, files, or the name of a dataset on the hub.
+        configuration: Configuration of the hub's dataset.
 
     Raises:
-        TaskError: If there is no such data, or it is not clear which part of it is train.
+        TaskError: If there is no such data, or it is unclear which part of it is train.
     """
     if not given:
         raise TaskError("a study needs data; name a folder, files, or a dataset of the hub.")
@@ -113,7 +113,7 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
 
 
 def _named(files: Sequence[Path], folder: Path) -> dict[str, str]:
-    """What a task calls each file of a folder, or all parts of one, by its name without what follows it."""
+    """Return the value of a task's ``splits`` for each file, by file name without suffix; several parts share one."""
     named: dict[str, str] = {}
     for file in files:
         inside = file.absolute().relative_to(folder.absolute())
@@ -123,11 +123,12 @@ def _named(files: Sequence[Path], folder: Path) -> dict[str, str]:
 
 
 def _source(title: str, place: Mapping[str, Any], named: Mapping[str, str]) -> DataSource:
-    """The data at a place.
+    """Build the data source of a location.
 
     Args:
-        place: A key of a task.
-        named: What a task calls its parts, by their names.
+        title: Name of the data.
+        place: Key of a task with the location.
+        named: Values of a task's ``splits`` by name of the part.
     """
     chosen = _splits_of(list(named))
     splits = {split: named[name] for split, name in chosen.items() if name not in OTHER_NAMES[split]}
@@ -136,10 +137,10 @@ def _source(title: str, place: Mapping[str, Any], named: Mapping[str, str]) -> D
 
 
 def _splits_of(names: Sequence[str]) -> dict[str, str]:
-    """The name of each split that is there.
+    """Return the name of the part for each split that exists.
 
     Raises:
-        TaskError: If it is not clear which is train.
+        TaskError: If it is unclear which is train.
     """
     chosen: dict[str, str] = {}
     for split in SPLITS:
@@ -159,25 +160,25 @@ def _splits_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def _split_said(name: str) -> str | None:
-    """The split that a name says, in its words."""
+    """Return the split that is named by a word of a name; None if there is none."""
     words = set(re.findall(r"[a-z]+", name.lower()))
     return next((split for split, usual in _WORDS.items() if words & usual), None)
 
 
 def slug(text: str) -> str:
-    """A name as a study may have it."""
+    """Return a text as a valid name of a study."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._") or "study"
 
 
 def save_object(data: Any, folder: Path) -> Path:
-    """Write data to a new folder, a parquet file for each split; return the folder.
+    """Write data to a folder, one parquet file per split, and return the folder.
 
     Args:
-        data: A pandas frame, a ``datasets.Dataset``, or a mapping of names of splits to either.
-        folder: Must not exist, or hold nothing but what this wrote before.
+        data: A pandas frame, a ``datasets.Dataset``, or a mapping of split names to either.
+        folder: Target; it must not exist, or contain only files of an earlier call.
 
     Raises:
-        StudiesError: If the data is something else, or cannot be written.
+        StudiesError: If the data has another type, or cannot be written.
     """
     splits = data if isinstance(data, Mapping) else {"train": data}
     if not splits or not all(hasattr(each, "to_parquet") for each in splits.values()):

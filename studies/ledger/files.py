@@ -1,7 +1,7 @@
 """Files of a study: their paths in the ledger, ownership, and integrity.
 
 The folder of a study is stored relative to the database file if it is below that file's folder, else as an absolute
-path; its files are stored relative to it. So a folder and a database can be moved together. Paths in a ledger are not
+path. Its files are stored relative to it. So a folder and a database can be moved together. Paths in a ledger are not
 trusted, since its author may be anyone.
 """
 

@@ -23,7 +23,7 @@ from trial_runner.processes import has_ended, machine_mark, start_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchName:
-    """Name of a launch from which any process can tell whether it still runs; stored as text in the ledger.
+    """Name of a launch from which any process can check whether it still runs; stored as text in the ledger.
 
     Attributes:
         host: Name of its machine.
@@ -83,7 +83,7 @@ class Hold:
 
     @property
     def is_live(self) -> bool:
-        """Whether the launch runs, as far as this machine can tell."""
+        """Whether the launch runs: its hold has not expired, and its process is not found dead on this machine."""
         name = LaunchName.parse(self.holder)
         return self.until > WRITTEN_TIME.now() and not (name is not None and name.is_dead)
 

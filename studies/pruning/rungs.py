@@ -2,15 +2,15 @@
 
 The rule ``none``: no trial stops.
 
-The rule ``significance``: a trial stops if at least ``ceil(n / reduction)`` of the readings at the rung are better by
-`Z` standard errors of the difference, and at least `FEWEST` others are there. If both trials have losses by example,
-the difference is the paired one of the losses, with `Z_PAIRED`, and the better trial also has no lower score. Early
-losses predict the end better than scores, and a confident trial is not stopped for its loss alone. Otherwise the
+The rule ``significance``: a trial stops if enough readings at the rung are better by `Z` standard errors of the
+difference. Enough are ``ceil(n / reduction)``, among at least `FEWEST` others. If both trials have losses by example,
+the difference is the paired one of the losses, with `Z_PAIRED`. The better trial must then also have no lower score.
+Early losses predict the end better than scores, and a confident trial is not stopped for its loss alone. Otherwise the
 difference is that of the scores. Protected trials are not counted, since they would occupy the rungs for good.
 
-The rule ``chance``: a trial stops if its probability to beat the best published method is below `LEAST_CHANCE`, by the
-surrogate, which uses all readings and losses of the study and the similarity of configurations. Without a published
-method, or with a size goal, the rival is the best other trial, with `LEAST_CHANCE_OF_BEST`.
+The rule ``chance``: a trial stops if its probability to beat the best published method is below `LEAST_CHANCE`. The
+surrogate predicts it from all readings and losses of the study and the similarity of configurations. Without a
+published method, or with a size goal, the rival is the best other trial, with `LEAST_CHANCE_OF_BEST`.
 
 With a size goal, ``n`` and better readings count trials that are no larger: no trial stops because a larger one scores
 more. With one objective all sizes are equal.

@@ -1,9 +1,9 @@
 """Resolution of validation examples: the smallest difference of two scores that exceeds noise, in closed form.
 
 The accuracy over ``n`` examples with success probability ``p`` has a standard error of ``sqrt(p (1 - p) / n)``. Trials
-of a study are measured on the same examples and make some errors together: a share ``c`` of the variance is common and
-cancels in their difference, whose standard error is ``sqrt(2 p (1 - p) (1 - c) / n)``. The verdict of a study measures
-differences alike.
+of a study are measured on the same examples and make some errors together. A share ``c`` of the variance is common and
+cancels in their difference. So the difference has a standard error of ``sqrt(2 p (1 - p) (1 - c) / n)``. The verdict of
+a study measures differences alike.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Proposals of a study: published methods first, then those of an Optuna sampler, one trial at a time.
 
-A sampler receives the history of the ledger alone, and every proposal has a sampler of its own, seeded by the study's
-seed and the trial's number. So a rebuilt study proposes what the lost one would have proposed.
+A sampler receives the history of the ledger alone. Every proposal has a sampler of its own, seeded by the study's seed
+and the trial's number. So a rebuilt study proposes what the lost one would have proposed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -114,7 +114,7 @@ def warm_start_from(
 def portfolio(worth: Array, most: int = LARGEST_PORTFOLIO) -> list[int]:
     """Return the rows chosen greedily for the mean over columns of the best entry, the best row first.
 
-    The value of a set is submodular, so a greedy choice has at least 1 - 1/e of the value of the best choice of that
+    The value of a set is submodular. So a greedy choice has at least 1 - 1/e of the value of the best choice of that
     size (Nemhauser et al. 1978). It ends when no row adds anything.
 
     Args:
@@ -237,7 +237,7 @@ def _optimum(source: SourceStudy, form: str) -> tuple[float, float] | None:
 def combine_optima(optima: Sequence[tuple[float, float]], low: float, high: float) -> ExpectedRate:
     """Return the expected best rate on another task: a product of normal distributions.
 
-    The prior has its mean at ``BEST_UNIT_LR`` and the deviation ``UNKNOWN``; each task has its own best rate about the
+    The prior has its mean at ``BEST_UNIT_LR`` and the deviation ``UNKNOWN``. The best rates of the tasks vary about the
     form's mean, with the deviation ``BETWEEN_TASKS``.
 
     Args:

@@ -71,7 +71,7 @@ def _path(loc: Sequence[int | str]) -> str:
 
 
 def _advice(path: str, model: type[BaseModel]) -> str:
-    """Return the known key that is nearest to an unknown one: in its section first, then in the whole file."""
+    """Return a hint with the valid key nearest to an unknown one: in its section first, then in the whole file."""
     prefix, _, name = path.rpartition(".")
     known = dict(_known_keys(model))
     beside = [key for key in known if key.rpartition(".")[0] == prefix]

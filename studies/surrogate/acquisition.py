@@ -27,7 +27,7 @@ def log_expected_improvement(means: Array, deviations: Array, best: float | Arra
 
 
 def log_expected_hypervolume(means: Array, deviations: Array, places: Array, stairs: Staircase) -> Array:
-    """Return the logarithm of the expected gain in hypervolume of M configurations of known size, (M,).
+    """Return the logarithm of the expected gain in hypervolume of M configurations of fixed size, (M,).
 
     Only the score is uncertain. The gain sums, over the front's segments no smaller than the configuration, the
     segment's width times the expected improvement on its level.

@@ -186,7 +186,7 @@ class FactoredSearch:
     def _acquisition(self, points: Points, sizes: Array, posterior: Posterior, observed: tuple[Array, Array]) -> Array:
         """Return the log expected gain of candidates over the observed trials, (M,).
 
-        Near duplicates of observed or running trials come last: with much noise a good configuration would otherwise be
+        Near duplicates of observed or running trials come last. With much noise a good configuration would otherwise be
         proposed again and again at nearly the same rates. Replicates decide whether it is good.
         """
         values = self._size_objective.log_gain(*posterior.process.predict(points), sizes, observed)

@@ -1,10 +1,10 @@
 """Scores standardized per rung by median and spread, and warped below a knee.
 
-A Gaussian process cannot follow a score far below the others, such as that of the task head alone or of a collapsed
-trial, without a worse fit elsewhere. So scores are warped there (Snelson et al. 2003, "Warped Gaussian Processes").
-With ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is monotone, so
-its inverse maps medians and quantiles of the posterior to scores. The noise of a reading shrinks with the slope: seeds
-of a bad trial differ by no more than those of a good one.
+A Gaussian process cannot follow a score far below the others without a worse fit elsewhere. Such scores are those of
+the task head alone or of a collapsed trial. So scores are warped there (Snelson et al. 2003, "Warped Gaussian
+Processes"). With ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is
+monotone, so its inverse maps medians and quantiles of the posterior to scores. The noise of a reading shrinks with the
+slope: seeds of a bad trial differ by no more than those of a good one.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def _below(scores: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """Spreads known in advance, by rung; other rungs use the spread of their own readings.
+    """Spreads fixed in advance, by rung; other rungs use the spread of their own readings.
 
     Attributes:
         scores: Spreads of scores.

@@ -1,9 +1,9 @@
 """Hybrids of two trained configurations, with some of the differences between them.
 
-A *change* is one decision taken differently: a design dimension at a side, a side's learning rate (relative to the
-range of its form), a further edit, the share of attention, or the size where one of the two does not use the budget. A
-*hybrid* has some of the changes, and its bottlenecks are resized for the same budget. It is legal if it satisfies the
-rules of the search space and fits the budget.
+A *change* is one decision taken differently: a design dimension at a side, a further edit, the share of attention, or a
+side's learning rate. Rates are relative to the range of their form. The size is a change where only one of the two uses
+the budget. A *hybrid* has some of the changes, and its bottlenecks are resized for the same budget. It is legal if it
+satisfies the rules of the search space and fits the budget.
 """
 
 from collections.abc import Collection, Iterator

@@ -2,7 +2,7 @@
 
 Configurations ``x`` are draws of the uniform measure that edit every side, and ``x'`` is the same except for one
 dimension, which is drawn anew. With scores ``f`` of variance ``V`` the share is ``E (f(x) - f(x'))² / 2V`` (Jansen
-1999), the total-effect Sobol index: the variance that remains if the dimension alone is unknown.
+1999). This is the total-effect Sobol index: the variance that remains if the dimension alone is unknown.
 
 The dimensions depend on each other (another written tensor may need another read tensor), so shares need not sum to
 one.

@@ -1,7 +1,7 @@
 """Exact Shapley values of changes when only some of their combinations are legal.
 
-The value of a change is its marginal contribution, averaged over all *legal orders*: orders of the changes in which
-every intermediate combination is legal (Faigle and Kern 1992 for precedences; here for any family of legal sets). If
+The value of a change is its marginal contribution, averaged over all *legal orders*: those in which every intermediate
+combination is legal. Faigle and Kern (1992) define them for precedences; here any family of legal sets will do. If
 everything is legal these are Shapley's values. The values sum to the difference of the two ends, since the
 contributions along each order do.
 

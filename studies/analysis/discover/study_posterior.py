@@ -1,7 +1,7 @@
 """Posterior of a study at any configuration of its space.
 
-The surrogate (`studies.surrogate`) is fitted to every reading of the study without the prior rules of the papers, so
-that conclusions depend on its trials alone.
+The surrogate (`studies.surrogate`) is fitted to every reading of the study. The prior rules of the papers are left out,
+so that conclusions depend on its trials alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
