@@ -77,14 +77,14 @@ def confirm(  # noqa: PLR0913 - one argument per option
     as_json: bool,
     **fleet: str | None,
 ) -> int:
-    """Confirm the winners of a study on the test split, which the search never saw.
+    """Confirm the winners of a study on the test split, which the search does not use.
 
-    The best configurations by estimate, with --size those that are small enough, and the baselines are trained from
-    scratch with new seeds, at full length and without pruning. Printed are mean, standard deviation and median over
-    the seeds, and for the best configuration minus each baseline a paired bootstrap interval and a permutation test,
-    corrected for the number of baselines.
+    The best configurations by estimate, with --size those that are small enough, and the baselines are trained again.
+    They are trained from scratch with new seeds, at full length and without pruning. Printed are mean, standard
+    deviation and median over the seeds. The best configuration minus each baseline has a paired bootstrap interval and
+    a permutation test, corrected for the number of baselines.
 
-    A baseline is the study's own best trial of that method; without one it is resized to the budget, with
+    A baseline is the study's own best trial of that method. Without one it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
     trials. A stopped confirmation is continued by running the command again; a finished one is only printed.
     """
@@ -136,8 +136,8 @@ def ablate(  # noqa: PLR0913 - one argument per option
     It begins at the study's best published method by estimate, or at another one.
     The differences are ordered by their expected gain; only valid combinations are on the path, and
     every step is sized for the same budget. All steps are trained from scratch with the same new seeds, so each
-    is compared with the one before in pairs: mean difference, bootstrap interval, permutation test, corrected for the
-    number of steps.
+    is compared with the one before in pairs. The comparison has the mean difference, a bootstrap interval and a
+    permutation test, corrected for the number of steps.
 
     The ablation is recorded beside the study. A stopped ablation is continued by running the command again; a finished
     one is only printed.

@@ -49,7 +49,7 @@ def export(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Export a trial: trained weights, configuration, model card.
 
-    The trial is a NUMBER or the best one by estimate, with --size the best that is small enough, and goes to a new
+    The trial is a NUMBER or the best one by estimate, with --size the best that is small enough. It goes to a new
     folder DIR. With --format optuna the whole study goes to a
     new SQLite file instead: deltaspace export STUDY FILE --format optuna.
     """

@@ -57,10 +57,10 @@ def notice(text: str) -> None:
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Ask the user whether to go on.
+    """Prompt the user for whether to go on.
 
     Raises:
-        UsageError: If nobody can be asked.
+        UsageError: If there is no terminal to prompt on.
         Abort: If the answer is no.
     """
     if yes:

@@ -45,9 +45,9 @@ def list_studies(storage: str, as_json: bool) -> None:
 def show(study: str, top: int, storage: str, as_json: bool) -> None:
     """Show the leaderboard of a study.
 
-    The published methods, resized to the same budget, stand beside what was discovered. Complete trials come first:
-    with at least twelve trials by the estimate of their score in another full training, with its 95%
-    interval; else by score. Pruned ones follow with their newest score and its step. The view
+    The published methods, resized to the same budget, stand beside the discovered configurations. Complete trials come
+    first. With at least twelve trials they are ordered by the estimate of their score in another full training, with
+    its 95% interval; else by score. Pruned ones follow with their newest score and its step. The view
     leaderboard of 'deltaspace query' is ordered by score alone.
 
     For a confirmation or an ablation it shows what 'confirm' or 'ablate' printed: means, differences and verdicts.
@@ -81,7 +81,7 @@ def show(study: str, top: int, storage: str, as_json: bool) -> None:
 def best(study: str, size: str | None, storage: str, as_json: bool) -> None:
     """Show the best trial of a study: the complete one with the highest expected score.
 
-    For a study that also minimizes parameters or extra FLOPs, that is the largest of its front; with --size it is the
+    For a study that also minimizes parameters or extra FLOPs, that is the largest of its front. With --size it is the
     best of those that are small enough.
     """
     from studies.study import Study
@@ -140,9 +140,9 @@ def discover(  # noqa: PLR0913 - one argument per option
 ) -> None:
     """Show the findings of a study in a few sentences and short tables.
 
-    The answers are those of the search's model, with 95% intervals, from twelve trials on. matters: effects of choices;
-    winner: its differences from a published method, and the gain of each; rates: best learning
-    rates; sizes: how small the delta can be.
+    The answers are those of the search's model, with 95% intervals, from twelve trials on. The analysis matters shows
+    effects of choices. The analysis winner shows its differences from a published method, and the gain of each. The
+    analysis rates shows best learning rates, and sizes how small the delta can be.
     """
     from dashboards.terminal.discover import discovery_renderable
     from dashboards.terminal.layout import escape
@@ -196,10 +196,10 @@ def report(  # noqa: PLR0913 - one argument per option
     against: PublishedPoint | None,
     storage: str,
 ) -> None:
-    """Write all that is known of a study to one HTML file that needs no network.
+    """Write the results of a study to one HTML file that needs no network.
 
-    It holds the leaderboard, every question of 'deltaspace discover' with its figures, numbers and sentences, and
-    the results of confirmations and ablations: for the appendix of a paper.
+    It holds the leaderboard, and every question of 'deltaspace discover' with its figures, numbers and sentences. The
+    results of confirmations and ablations follow. It is made for the appendix of a paper.
     """
     from dashboards.reports.files import write_images, write_tables
     from dashboards.reports.page import report_page

@@ -64,9 +64,9 @@ def init(  # noqa: PLR0913 - one argument per option
     """Write a study file for data.
 
     A FOLDER holds train, and maybe validation and test, as .jsonl, .json, .csv, .tsv, .parquet or .arrow; FILES are
-    such files. Columns of well-known names make the task, or those of --text and --label, or --source and --target,
-    or --context, --question and --answers; translation.en is the field en of a column translation. Some trials
-    are trained for a few seconds to measure how many fit in the time; nothing is recorded.
+    such files. The task is made of columns with usual names. Otherwise give --text and --label, or --source and
+    --target, or --context, --question and --answers; translation.en is the field en of a column translation. Some
+    trials are trained for a few seconds to measure how many fit in the time; nothing is recorded.
     """
     if not no_steps:
         notice(_NOTICE)
@@ -107,7 +107,7 @@ def check(study: str | None, backbone: str | None, no_steps: bool, overrides: di
     constant prediction, cut texts, texts in two splits, and the resolution of the validation examples. If RAY_ADDRESS
     names a cluster, its nodes are tried: versions, folders, cores and GPUs.
 
-    With --backbone a small copy of it, with two blocks and random weights, is tested with the contract of edits; the
+    With --backbone a small copy of it, with two blocks and random weights, is tested with the contract of edits. The
     output lists its ports, forms, insertions and methods. A model of no known family gets a table of ports from its
     module names, if that keeps the contract; a launch uses it.
     """

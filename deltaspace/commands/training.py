@@ -52,7 +52,7 @@ def train(
 ) -> None:
     """Train one configuration without a search.
 
-    CONFIG.json is a configuration or the delta.json of an export; METHOD is a published method, which is resized to
+    CONFIG.json is a configuration or the delta.json of an export. METHOD is a published method, which is resized to
     the budget, or a point of fixed size such as lora_qv:r=8. No storage is used. The trained delta is exported to a
     new folder, as by 'deltaspace export'.
     """

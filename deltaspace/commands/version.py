@@ -47,7 +47,7 @@ def _installed(package: str) -> str:
 
 
 def _machine() -> dict[str, str]:
-    """Return the processor and the GPUs that torch sees; torch is imported here."""
+    """Return the processor and the GPUs that torch finds; torch is imported here."""
     import torch
 
     from studies.resource_estimates.machine import gpus

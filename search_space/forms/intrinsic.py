@@ -32,7 +32,7 @@ class Intrinsic(WeightForm):
 
     @property
     def variant(self) -> str | None:
-        """``a factor per tensor`` for SAID; None for DID."""
+        """Name of the variant: ``a factor per tensor`` for SAID; None for DID."""
         return "a factor per tensor" if self.per_tensor else None
 
     def check_on(self, edit: EditEndpoints, shape: BackboneShape) -> None:

@@ -48,8 +48,8 @@ class WeightedGate(TableGate):
 class QueryGate(Gate):
     """A gate with one virtual key per query, ``P_k = q + MLP_k(q)`` (Chen et al. 2022).
 
-    ``lambda = softmax([q P_k; q K^T + mask] / sqrt(d_h))``, its first entry, per head and query;
-    ``MLP_k(q) = tanh(q A + a) B + b`` per head.
+    Per head and query, lambda is the first entry of ``softmax([q P_k; q K^T + mask] / sqrt(d_h))``.
+    Per head, ``MLP_k(q) = tanh(q A + a) B + b``.
 
     Attributes:
         key_width: Bottleneck of MLP_k; None for P_k = q.

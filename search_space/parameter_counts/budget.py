@@ -22,7 +22,8 @@ _GROUPED = re.compile(r"[0-9]{1,3}(?:([,_])[0-9]{3})(?:\1[0-9]{3})*")
 def read_budget(written: str | int | float, name: str = "budget") -> int | float:
     """Read a budget: ``"0.5%"``, ``600000``, ``"600,000"`` or ``6e5``.
 
-    A bare fraction such as 0.5 is refused, since it may be meant as 0.5% or as 50%; so is 1.0, but 1 is one parameter.
+    A bare fraction such as 0.5 is refused, since it may be meant as 0.5% or as 50%. The fraction 1.0 is refused too,
+    but 1 is one parameter.
 
     Args:
         name: Name of the value in errors.
