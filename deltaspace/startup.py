@@ -129,13 +129,13 @@ def init(
     keys, head = draft_study(source, Choices(**own, columns=choices))
     specification_from_mapping(keys, origin=str(file))
     try:
-        file.write_text(study_text(_as_seen_from(file.parent, keys), head), encoding="utf-8")
+        file.write_text(study_text(_relative_to(file.parent, keys), head), encoding="utf-8")
     except OSError as error:
         raise StudiesError(f"the study file must be written; {file}: {error.strerror}.") from error
     return file
 
 
-def _as_seen_from(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
+def _relative_to(folder: Path, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys with a relative folder of data made relative to another folder; an absolute one stays."""
     task = dict(keys["task"])
     if "folder" in task and not Path(task["folder"]).is_absolute():

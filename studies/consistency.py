@@ -248,7 +248,7 @@ def confirmation_differences(
     used = {trial.seed for trial in originals}
     if len({*confirmation.seeds} - used) != len(confirmation.seeds) or not confirmation.seeds:
         yield f"the seeds of a confirmation must be fresh and different; got {list(confirmation.seeds)}"
-    yield from _asked(confirmation)
+    yield from _contender_problems(confirmation)
     known = {trial.number: trial for trial in originals}
     for place, contender in enumerate(confirmation.contenders):
         trials = [records.trials[number] for number in confirmation.numbers_of(place) if number < len(records.trials)]
@@ -287,7 +287,7 @@ def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list
     return [fmean(score for _, score in known[:count]) for count in range(1, len(known) + 1)]
 
 
-def _asked(confirmation: ConfirmationRecord) -> Iterator[str]:
+def _contender_problems(confirmation: ConfirmationRecord) -> Iterator[str]:
     """Yield errors of contenders that were not requested, or are missing."""
     tops = [one.is_top for one in confirmation.contenders]
     if not confirmation.is_path and (sum(tops) > confirmation.top or tops != sorted(tops, reverse=True)):

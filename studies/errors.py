@@ -22,7 +22,7 @@
 from typing import Self
 
 
-def said_line(said: object, otherwise: str = "", *, place: int = 0) -> str:
+def message_line(said: object, otherwise: str = "", *, place: int = 0) -> str:
     """Return the first or the last line of an error message, without its full stop."""
     lines = [line.strip() for line in str(said).splitlines() if line.strip()] or [otherwise]
     return lines[place].rstrip(".")

@@ -76,12 +76,12 @@ class ObserverDispatcher:
         self._observers = list(observers)
         self._begun: set[int] = set()
         self._ended: set[int] = set()
-        self._told: set[tuple[int, int]] = set()
+        self._delivered: set[tuple[int, int]] = set()
         self._look_again_at = 0.0
         if observers:
             with Ledger.open(storage_url, read_only=True) as ledger:
                 self._ended = {trial.number for trial in ledger.trials(study.id) if trial.state.is_terminal}
-                self._told = {(reading.trial, reading.step) for reading in ledger.readings(study.id)}
+                self._delivered = {(reading.trial, reading.step) for reading in ledger.readings(study.id)}
 
     def after(self, show: Callable[[T], None]) -> Callable[[T], None]:
         """Return a progress function that calls ``show`` and then, at intervals, the observers."""
@@ -119,8 +119,8 @@ class ObserverDispatcher:
             self._begun.add(trial.number)
             self._call("trial_began", self._study, trial)
         for reading in readings:
-            if (trial.number, reading.step) not in self._told:
-                self._told.add((trial.number, reading.step))
+            if (trial.number, reading.step) not in self._delivered:
+                self._delivered.add((trial.number, reading.step))
                 self._call("reading", self._study, trial, reading)
         if trial.state.is_terminal:
             self._ended.add(trial.number)

@@ -227,7 +227,7 @@ def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]
     """Return the sites of a method with the dimensions there; one entry if it has no edits."""
     if view.invalid is not None:
         return [(Text("not valid here", "red"), None)]
-    sides = (("attention", view.attention), (_elsewhere(view.ffn), view.ffn))
+    sides = (("attention", view.attention), (_second_site(view.ffn), view.ffn))
     return [(place, side) for place, side in sides if side is not None] or [("nowhere", None)]
 
 
@@ -280,10 +280,10 @@ def _dimensions(view: ConfigurationView) -> Table:
     for title, key in {**_DIMENSIONS, **{name: name for name in _DETAILS}}.items():
         cells = [getattr(side, key, None) for side in (view.attention, view.ffn)]
         rows.append([title, *("-" if cell is None else escape(str(cell)) for cell in cells)])
-    return plain_table("", "attention", _elsewhere(view.ffn), rows=rows)
+    return plain_table("", "attention", _second_site(view.ffn), rows=rows)
 
 
-def _elsewhere(side: SideView | None) -> str:
+def _second_site(side: SideView | None) -> str:
     """Return the name of the site of edits that are not at attention."""
     return _OUTSIDE.get(side.site or "", "FFN") if side is not None else "FFN"
 

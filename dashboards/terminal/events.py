@@ -36,15 +36,15 @@ class Events:
 
     def __init__(self) -> None:
         """Start before the first progress."""
-        self._seen: int | None = None
+        self._reported: int | None = None
 
     def of(self, progress: Progress) -> Iterator[Event]:
         """Yield the events since the previous progress, oldest first."""
-        if self._seen is None:
-            self._seen = 0
+        if self._reported is None:
+            self._reported = 0
             yield Event(progress=progress, ended=progress.ended - progress.ended_here)
-        new = progress.ended_here - self._seen
-        self._seen = progress.ended_here
+        new = progress.ended_here - self._reported
+        self._reported = progress.ended_here
         known = progress.just_ended[-new:] if new > 0 else ()
         if new > len(known):
             yield Event(progress=progress, ended=progress.ended - len(known), unseen=new - len(known))

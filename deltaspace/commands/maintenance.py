@@ -74,7 +74,7 @@ def delete(study: str, yes: bool, storage: str) -> int:
         with_them = f" and {', '.join(others)}" if others else ""
         ask(f"Delete {study}{with_them}: {trials} trials and their files?", yes=yes)
         names, left = delete_study(ledger, study)
-    return _told(left, f"deleted: {', '.join(names)}.")
+    return _print_outcome(left, f"deleted: {', '.join(names)}.")
 
 
 @command("archive", "deltaspace archive docstrings old/docstrings")
@@ -94,7 +94,7 @@ def archive(study: str, folder: Path, yes: bool, storage: str) -> int:
         ledger.study(study)
         ask(f"Move {study} out of {ledger.url} to {folder}?", yes=yes)
         names, left = delete_study(ledger, study, folder)
-    return _told(left, f"archived: {', '.join(names)}; see --storage sqlite:///{folder / ARCHIVE}.")
+    return _print_outcome(left, f"archived: {', '.join(names)}; see --storage sqlite:///{folder / ARCHIVE}.")
 
 
 @command("backup", "deltaspace backup monday.db", "deltaspace show docstrings --storage sqlite:///monday.db")
@@ -143,7 +143,7 @@ def merge(other: str, storage: str) -> None:
                 say(f"{one.name}: taken.", err=True)
 
 
-def _told(left: list[str], text: str) -> int:
+def _print_outcome(left: list[str], text: str) -> int:
     """Print the result and the failures; return the exit code."""
     for line in (*left, text):
         say(line, err=True)

@@ -149,14 +149,14 @@ class _Estimated(Mapping[int, Estimate]):
 
     def __init__(self, asked: _EstimateQuery) -> None:
         """Read the cache, else predict the complete trials."""
-        self._asked = asked
+        self._query = asked
         *study, progress = map(str, asked.key)
         name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
         self._file = default_cache_folder() / "estimates" / f"{name}.json"
         # state of the study, and version of the model
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
         self._made_from = [progress, model.hexdigest()]
-        self._known: dict[int, Estimate] = {}
+        self._predicted: dict[int, Estimate] = {}
         self._leads: dict[str, Estimate] = {}
         self._read()
         # replicates are merged with their originals
@@ -174,11 +174,11 @@ class _Estimated(Mapping[int, Estimate]):
             if kept["made_from"] == self._made_from:
                 known = {int(number): _estimate(one) for number, one in kept["of"].items()}
                 self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
-                self._known = known
+                self._predicted = known
 
     def _keep(self) -> None:
         """Write all estimates if the cache is writable."""
-        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._known, "leads": self._leads}
+        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._predicted, "leads": self._leads}
         kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ class _Estimated(Mapping[int, Estimate]):
         """Fitted posterior, and the function from trials to its inputs."""
         from studies.analysis.predictions import predictions_of
 
-        ledger, study, count = self._asked.ledger, self._asked.study, len(self._asked.trials)
+        ledger, study, count = self._query.ledger, self._query.study, len(self._query.trials)
         trials = ledger.trials(study.id)[:count]
         return predictions_of(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
 
@@ -207,11 +207,11 @@ class _Estimated(Mapping[int, Estimate]):
 
     def __getitem__(self, number: int) -> Estimate:
         """Return the estimate of a trial."""
-        if number in self._numbers and number not in self._known:
-            others = (one for one in self._numbers if one not in self._known and one != number)
+        if number in self._numbers and number not in self._predicted:
+            others = (one for one in self._numbers if one not in self._predicted and one != number)
             # a new fit predicts all trials
             self._predict([number, *islice(others, _BLOCK - 1 if "model" in vars(self) else None)])
-        return self._known[number]
+        return self._predicted[number]
 
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers of all trials with an estimate; all are predicted."""
@@ -219,11 +219,11 @@ class _Estimated(Mapping[int, Estimate]):
         return iter(sorted(self._numbers))
 
     def _predict(self, numbers: Sequence[int]) -> None:
-        new = [number for number in numbers if number not in self._known]
+        new = [number for number in numbers if number not in self._predicted]
         if new:
             posterior, views_of = self.model
             for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
-                self._known[number] = Estimate(mean=float(mean), deviation=float(deviation))
+                self._predicted[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._keep()
 
     def __len__(self) -> int:

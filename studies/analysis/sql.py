@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from studies.errors import QueryError, said_line
+from studies.errors import QueryError, message_line
 from studies.ledger.database import storage_error
 from studies.ledger.engine import Access, StorageAddress, open_engine
 from studies.ledger.tables import METADATA
@@ -233,7 +233,7 @@ def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[obje
 
 def _refused(message: str) -> str:
     """Return the database's message with advice."""
-    line = said_line(message, "no reason given")
+    line = message_line(message, "no reason given")
     if "one statement at a time" in line or "multiple commands" in line:
         return "a query must be one statement; got several. Send them one by one."
     if any(sign in line for sign in ("not authorized", "readonly", "read-only")):

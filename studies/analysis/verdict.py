@@ -29,7 +29,7 @@ def verdict(ranking: Ranking, metric: str) -> str:
         ranking: Ranking of the study's trials.
         metric: Metric that is maximized.
     """
-    nothing = _nothing_learned(ranking, metric)
+    nothing = _no_result_line(ranking, metric)
     if nothing:
         return nothing
     sentences = [*_lead_over_published(ranking, metric), *_lead_over_head(ranking, metric)]
@@ -38,7 +38,7 @@ def verdict(ranking: Ranking, metric: str) -> str:
     return " ".join([*sentences, _discoveries(ranking), *last]) if sentences else ""
 
 
-def _nothing_learned(ranking: Ranking, metric: str) -> str:
+def _no_result_line(ranking: Ranking, metric: str) -> str:
     complete = ranking.complete
     if ranking.trials and not complete and all(has_collapsed(trial.reason) for trial in ranking.trials):
         return f"Nothing was learned: all {len(ranking.trials)} trials that ended have collapsed."

@@ -58,7 +58,7 @@ def most_slots(trials: int, workers: int) -> int:
     return max(1, trials // (_GENERATIONS * workers))
 
 
-def asked_threads() -> int | None:
+def allowed_threads() -> int | None:
     """Return the largest number of threads that ``OMP_NUM_THREADS`` allows a worker; None without a limit."""
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) or None if first.isdecimal() else None

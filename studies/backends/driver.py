@@ -34,7 +34,7 @@ from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, no_gpu, share_of
 from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
 from studies.backends.tune_worker import Home, PackTrainable
-from studies.errors import LaunchError, StudiesError, said_line
+from studies.errors import LaunchError, StudiesError, message_line
 from studies.runtime.progress import LaunchStatus
 
 _LOOK_SECONDS = 0.1
@@ -80,7 +80,7 @@ def _end_with(parent: int) -> None:
 
 def _explained(error: BaseException) -> LaunchError:
     return LaunchError(
-        f"cannot run the workers: Ray stopped with {type(error).__name__}: {said_line(error)}. "
+        f"cannot run the workers: Ray stopped with {type(error).__name__}: {message_line(error)}. "
         "Nothing is lost: launch again to continue."
     )
 
@@ -109,7 +109,7 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
         slots=slots,
         fitting=fitting,
         snapshot_seconds=SNAPSHOT_SECONDS,
-        threads=max(1, min(share.cores, order.asked_threads or share.cores)),
+        threads=max(1, min(share.cores, order.allowed_threads or share.cores)),
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
     treat_oom_as_actor_error()

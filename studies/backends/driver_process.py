@@ -47,7 +47,7 @@ class DriverOrder:
 
     Attributes:
         cores: Cores of this machine for this launch.
-        asked_threads: Largest number of threads of a worker that the user allows; None without a limit.
+        allowed_threads: Largest number of threads of a worker that the user allows; None without a limit.
         address: Address of a running Ray; None for a private one.
         folder: Folder that lives as long as the launch and is accessible to its user alone.
         mark: File by which a worker on another node detects a shared study folder; None without other nodes.
@@ -57,7 +57,7 @@ class DriverOrder:
     factory: RunnerFactory
     options: Fleet
     cores: int
-    asked_threads: int | None
+    allowed_threads: int | None
     address: str | None
     folder: Path
     mark: FolderMark | None = None

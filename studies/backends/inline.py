@@ -6,7 +6,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import replace
 
-from studies.backends.backend import SNAPSHOT_SECONDS, RunnerFactory, Watch, asked_threads, pack_size
+from studies.backends.backend import SNAPSHOT_SECONDS, RunnerFactory, Watch, allowed_threads, pack_size
 from studies.backends.trial_files import FilesInFolder
 from studies.backends.worker import PackWorker
 from studies.errors import StudiesError
@@ -60,7 +60,7 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: W
 
     try:
         with PeriodicThread(beat, keeper.halt):
-            runner = factory(min(cores, asked_threads() or cores))
+            runner = factory(min(cores, allowed_threads() or cores))
             slots, fitting = pack_size(options, plan, 1)
             is_over = False
             while not is_over:

@@ -9,7 +9,7 @@ import ray
 from ray.exceptions import RayActorError
 
 from studies.backends.keeper_actor import Pulse, answer_of
-from studies.errors import LaunchError, said_line
+from studies.errors import LaunchError, message_line
 from studies.runtime.progress import ActiveClock, LaunchStatus
 from studies.runtime.study_plan import StudyPlan
 
@@ -68,7 +68,7 @@ class _PolledCall:
 
 def _never_begun(error: RayActorError) -> LaunchError:
     """Return the error of an actor that failed to begin; Ray does not restart it."""
-    reason = said_line(error, type(error).__name__, place=-1)
+    reason = message_line(error, type(error).__name__, place=-1)
     return LaunchError(
         f"cannot start the keeper where Ray places it: {reason}. "
         "Every machine of the cluster needs deltaspace, of one version."

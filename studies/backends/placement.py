@@ -125,7 +125,7 @@ class Nodes(Machines):
 
     def __init__(self) -> None:
         """Start without a query."""
-        self._asked_at = float("-inf")
+        self._queried_at = float("-inf")
         self._alive: tuple[ClusterNode, ...] = ()
         self._leaving: frozenset[str] = frozenset()
         self._node_of: dict[str, str] = {}
@@ -155,13 +155,13 @@ class Nodes(Machines):
         return self._node_of[worker] in self._leaving
 
     def _refresh(self) -> None:
-        if time.monotonic() - self._asked_at < _FRESH_SECONDS:
+        if time.monotonic() - self._queried_at < _FRESH_SECONDS:
             return
         import ray  # not needed for shares alone
 
         self._alive = tuple(_node(row) for row in ray.nodes() if row["Alive"])
         self._leaving = frozenset(ray._private.state.state.get_draining_nodes())
-        self._asked_at = time.monotonic()
+        self._queried_at = time.monotonic()
 
 
 def _node(row: dict[str, Any]) -> ClusterNode:

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from studies.backends.driver_process import not_taken_in
 from studies.backends.placement import ClusterNode, Nodes
 from studies.backends.trial_files import FolderMark, sees_folder
-from studies.errors import LaunchError, said_line
+from studies.errors import LaunchError, message_line
 from trial_runner.files import expanded
 
 _PROBE_SECONDS = 60.0
@@ -162,7 +162,7 @@ def _answered(answer: Any) -> dict[str, Any]:
     try:
         found: dict[str, Any] = ray.get(answer, timeout=0)
     except RayError as error:
-        return {"problem": said_line(error, type(error).__name__, place=-1)}
+        return {"problem": message_line(error, type(error).__name__, place=-1)}
     return found
 
 

@@ -15,7 +15,7 @@ from ray.tune.search.search_generator import SearchGenerator
 
 from studies.backends.placement import Nodes, Share
 from studies.backends.tune_worker import MOVES
-from studies.errors import LaunchError, said_line
+from studies.errors import LaunchError, message_line
 
 _MOST_FAILURES = 5
 _OUT_OF_MEMORY = re.compile(r"node running low on memory.*?IP: ([^,)]+).*? was ([^(]+?) \(")
@@ -118,7 +118,7 @@ class Failures(tune.Callback):  # type: ignore[misc]
                 self._counts[place] = 0
         place, most = max(self._counts.copy().items(), key=lambda item: item[1], default=("", 0))
         if most >= _MOST_FAILURES:
-            reason = said_line(self._last, "no message", place=-1)
+            reason = message_line(self._last, "no message", place=-1)
             raise LaunchError(
                 f"cannot start workers: {place} ended {most} times before it began: {reason}. "
                 "Every machine of the cluster needs deltaspace, of one version."

@@ -12,7 +12,7 @@ import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 
-from studies.backends.backend import RunnerFactory, Watch, asked_threads
+from studies.backends.backend import RunnerFactory, Watch, allowed_threads
 from studies.backends.driver_process import (
     DriverOrder,
     DriverProcess,
@@ -65,7 +65,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Wat
             factory=factory,
             options=options,
             cores=len(os.sched_getaffinity(0)),
-            asked_threads=asked_threads(),
+            allowed_threads=allowed_threads(),
             address=address,
             folder=folder,
             mark=mark,
@@ -114,7 +114,7 @@ def ray_address() -> str:
 def _environment(order: DriverOrder) -> dict[str, str]:
     """Return the environment of the driver and its children; the user's own values of tuning variables are kept."""
     cores = max(1, order.cores // (order.cores if order.options.workers == "auto" else int(order.options.workers)))
-    threads = min(cores, order.asked_threads or cores)
+    threads = min(cores, order.allowed_threads or cores)
     wanted = _ENVIRONMENT | {"OMP_NUM_THREADS": str(threads)}
     settings = {name: value for name, value in wanted.items() if name not in os.environ}
     if order.address is not None:

@@ -173,7 +173,7 @@ def _existing(ledger: Ledger, parent: StudyRecord, request: Request) -> StudyRec
         raise ConfirmationError(
             f"the name of a confirmation must be unique; got '{found.name}', another study's. Choose one with --name."
         )
-    recorded, asked = ledger.confirmation(found).asked, request.asked(parent)
+    recorded, asked = ledger.confirmation(found).fixed_arguments, request.fixed_arguments(parent)
     asked = {name: recorded.get(name) if value is None else value for name, value in asked.items()}
     changes = difference(recorded, asked)
     if changes:

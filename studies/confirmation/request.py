@@ -72,7 +72,7 @@ class ConfirmationRequest:
         """
         return None if self.size is None else parameters_of(self.size, study)
 
-    def asked(self, study: StudyRecord) -> dict[str, object]:
+    def fixed_arguments(self, study: StudyRecord) -> dict[str, object]:
         """Return the arguments with which it must be continued.
 
         Raises:
@@ -129,7 +129,7 @@ class AblationRequest:
         """Return None: a path has the size of its ends."""
         return None
 
-    def asked(self, study: StudyRecord) -> dict[str, object]:
+    def fixed_arguments(self, study: StudyRecord) -> dict[str, object]:
         """Return the arguments with which it must be continued; None if any are allowed."""
         trial = None if self.trial == "best" else self.trial
         return {"trial": trial, "seeds": self.seeds, "against": None if self.against is None else [self.against]}

@@ -119,7 +119,7 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
         f"{'' if is_whole else ' (of a large file: what its beginning has)'}",
         *_label_summary(labels, found, columns),
         *(() if task is None else task.notes),
-        *_columns_said(found, list(columns)),
+        *_column_lines(found, list(columns)),
         *([f"not used: {', '.join(source.unused)}"] * bool(source.unused)),
         f"measured by {study['task']['metric']}; metric may be: {', '.join(kind.metrics)}",
         f"{study['trials']} trials of {study['training']['steps']} steps: {taken}",
@@ -219,7 +219,7 @@ def _label_summary(labels: Counter[Any], found: Mapping[str, Any], columns: Mapp
         )
 
 
-def _columns_said(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:
+def _column_lines(found: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:
     """Yield lines on the columns for input and target, and on those that are not used."""
     *read, learned = columns_in(found)
     used = {learned, *read, *(name.partition(".")[0] for name in (learned, *read))}

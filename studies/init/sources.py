@@ -105,7 +105,7 @@ def _of_files(paths: Sequence[Path]) -> DataSource:
             what = "it is a folder" if path.is_dir() else f"its name ends in {path.suffix or 'nothing'}"
             raise TaskError(f"data must be {READABLE}; got {path}: {what}.")
     folder = Path(os.path.commonpath([path.absolute().parent for path in paths]))
-    title = stem_of(paths[0]) if len(paths) == 1 and not _split_said(stem_of(paths[0])) else folder.name
+    title = stem_of(paths[0]) if len(paths) == 1 and not _split_in_name(stem_of(paths[0])) else folder.name
     named = _named(paths, folder)
     if not all(path.is_absolute() for path in paths):
         folder = Path(os.path.relpath(folder))
@@ -145,13 +145,13 @@ def _splits_of(names: Sequence[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for split in SPLITS:
         exact = [name for usual in OTHER_NAMES[split] for name in names if name.lower() == usual]
-        likely = exact or sorted((name for name in names if _split_said(name) == split), key=len)
+        likely = exact or sorted((name for name in names if _split_in_name(name) == split), key=len)
         if len(likely) > 1 and split == "train" and not exact:
             raise TaskError(f"one file must be train; these may be: {', '.join(likely)}. Name the files of one study.")
         if likely:
             chosen[split] = likely[0]
     if "train" not in chosen:
-        free = [name for name in names if _split_said(name) is None]
+        free = [name for name in names if _split_in_name(name) is None]
         if len(free) != 1:
             held = ", ".join(names)
             raise TaskError(f"one file must be train; the data has: {held}. Name it so, or name that file alone.")
@@ -159,7 +159,7 @@ def _splits_of(names: Sequence[str]) -> dict[str, str]:
     return {split: chosen[split] for split in SPLITS if split in chosen}
 
 
-def _split_said(name: str) -> str | None:
+def _split_in_name(name: str) -> str | None:
     """Return the split that is named by a word of a name; None if there is none."""
     words = set(re.findall(r"[a-z]+", name.lower()))
     return next((split for split, usual in _WORDS.items() if words & usual), None)

@@ -15,7 +15,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
-from studies.errors import DamagedError, StorageError, said_line
+from studies.errors import DamagedError, StorageError, message_line
 from studies.ledger.engine import WRITES, StorageAddress
 
 _FIRST_PAUSE_SECONDS = 0.1
@@ -79,7 +79,7 @@ def is_locked(error: DBAPIError) -> bool:
 
 def storage_error(error: DBAPIError, address: StorageAddress) -> StorageError:
     """Return the error to raise in place of a driver's."""
-    message = said_line(error.orig, type(error.orig).__name__)
+    message = message_line(error.orig, type(error.orig).__name__)
     if isinstance(error, IntegrityError):
         return StorageError(f"{address.shown} refuses the record ({message}). Nothing was written.")
     if address.file is not None:

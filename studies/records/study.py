@@ -134,7 +134,7 @@ class ConfirmationRecord:
     most_parameters: int | None = None
 
     @property
-    def asked(self) -> dict[str, object]:
+    def fixed_arguments(self) -> dict[str, object]:
         """Request, with which a confirmation must be continued."""
         if self.is_path:
             return {"trial": self.winner.trial, "seeds": len(self.seeds), "against": list(self.against)}

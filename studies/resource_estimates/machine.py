@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from studies.backends.backend import asked_threads
+from studies.backends.backend import allowed_threads
 from studies.backends.placement import NO_GPU, share_of
 from studies.backends.resource_probe import ClusterFacts
 from studies.backends.tune import ray_address
@@ -45,7 +45,7 @@ def this_machine(fleet: Fleet) -> Machine:
         cores=cores,
         gpus=found,
         workers=workers,
-        threads=min(threads, asked_threads() or threads),
+        threads=min(threads, allowed_threads() or threads),
         fleet="one process" if is_inline else ray,
     )
 
@@ -61,7 +61,7 @@ def on_cluster(machine: Machine, fleet: Fleet, cluster: ClusterFacts) -> Machine
     return replace(
         machine,
         workers=max(1, share.room(nodes)) if options.workers == "auto" else int(options.workers),
-        threads=max(1, min(share.cores, asked_threads() or share.cores)),
+        threads=max(1, min(share.cores, allowed_threads() or share.cores)),
     )
 
 

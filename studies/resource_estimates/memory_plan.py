@@ -182,11 +182,11 @@ def _advice(
     yield from [f"it fits {gpu.name}" for gpu in larger if gpu.memory_bytes > found.gpu.memory_bytes][:1]
 
 
-_Way = tuple[bool, int | None]
+_MemoryOption = tuple[bool, int | None]
 """Whether blocks are recomputed, and the examples of a trial per pass; None for all of a step."""
 
 
-def _ways(training: Training, examples: int) -> Iterator[_Way]:
+def _memory_options(training: Training, examples: int) -> Iterator[_MemoryOption]:
     """Yield the ways of saving memory in the order in which a runner tries them."""
     asked = training.micro_batch
     size = None if asked == "auto" or asked >= examples else asked
@@ -197,7 +197,7 @@ def _ways(training: Training, examples: int) -> Iterator[_Way]:
         yield again[-1], examples
 
 
-def _measured(specification: Specification, way: _Way) -> "tuple[MemoryPlan, MemoryPlan]":
+def _measured(specification: Specification, way: _MemoryOption) -> "tuple[MemoryPlan, MemoryPlan]":
     """Return the measured plans of one trial and of two."""
     from trial_runner.meta_backbone import ImaginedPack
 
@@ -234,14 +234,14 @@ def _on(
     pack: int | None,
     weights: HeldWeights,
     examples: int,
-    measured: "Callable[[_Way], tuple[MemoryPlan, MemoryPlan]]",
+    measured: "Callable[[_MemoryOption], tuple[MemoryPlan, MemoryPlan]]",
 ) -> OnGpu:
     from trial_runner.packs.memory import MOST_ON_GPU, USABLE, fit
 
     free = int(USABLE * max(0, gpu.memory_bytes - weights.held_bytes - _CONTEXT_BYTES))
     most = pack or min(MOST_ON_GPU, most_slots(specification.trials, weights.shards))
     alone = False
-    for way in _ways(specification.training, examples):
+    for way in _memory_options(specification.training, examples):
         if alone and way[1] is not None and specification.training.micro_batch == "auto":
             break  # steps are not split for other trials of the pack
         checkpointing, size = way

@@ -178,7 +178,7 @@ class StudyState:
             target_trials=self.plan.target_trials,
             steps=self.plan.training.steps,
             top=self.tally.top,
-            course=self.tally.course,
+            course=self.tally.improvements,
             just_ended=self.tally.just_ended,
             ended_here=self.tally.ended_here,
             head_only=self.tally.head_only,

@@ -29,7 +29,7 @@ class ProgressTally:
         """Start without trials."""
         self._has_best = has_best
         self.top: tuple[TrialProgress, ...] = ()
-        self.course: tuple[tuple[int, float], ...] = ()
+        self.improvements: tuple[tuple[int, float], ...] = ()
         self.just_ended: tuple[TrialProgress, ...] = ()
         self.ended_here = 0
         self._steps = steps
@@ -57,8 +57,8 @@ class ProgressTally:
             self.top = tuple(sorted((*self.top, one), key=_order)[:TOP])
             if one.method == HEAD_ONLY.name:
                 self.head_only = one.score
-            if one.score is not None and (not self.course or one.score > self.course[-1][1]):
-                self.course = (*self.course, (self._ended, one.score))
+            if one.score is not None and (not self.improvements or one.score > self.improvements[-1][1]):
+                self.improvements = (*self.improvements, (self._ended, one.score))
         elif one.state is TrialState.COMPLETE and original is not None and original in self._complete:
             self._add_training(original, one.score or 0.0)
         self.just_ended = (*self.just_ended, one)[-LAST:]

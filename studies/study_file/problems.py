@@ -73,7 +73,7 @@ def _path(loc: Sequence[int | str]) -> str:
 def _advice(path: str, model: type[BaseModel]) -> str:
     """Return a hint with the valid key nearest to an unknown one: in its section first, then in the whole file."""
     prefix, _, name = path.rpartition(".")
-    known = dict(_known_keys(model))
+    known = dict(_valid_keys(model))
     beside = [key for key in known if key.rpartition(".")[0] == prefix]
     names = {key.rpartition(".")[2]: key for key in [*reversed(list(known)), *beside]}
     near = difflib.get_close_matches(name, [key.rpartition(".")[2] for key in beside], n=1)
@@ -87,12 +87,12 @@ def _advice(path: str, model: type[BaseModel]) -> str:
     return f"known here, the nearest first: {', '.join(likest[:_MOST_NAMED])}{more}"
 
 
-def _known_keys(model: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _valid_keys(model: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, field in _keys_of(model).items():
         yield f"{prefix}{name}", field
         for kind in (field.annotation, *get_args(field.annotation)):
             if isinstance(kind, type) and _keys_of(kind):
-                yield from _known_keys(kind, f"{prefix}{name}.")
+                yield from _valid_keys(kind, f"{prefix}{name}.")
 
 
 def _keys_of(section: type) -> Mapping[str, FieldInfo]:

@@ -105,7 +105,7 @@ class Encoding:
         self._legal_parts = {frozenset(parts) for parts in space.placements.values()}
         self._facts: dict[tuple[tuple[tuple[str, int], ...], Layers], SideFacts] = {}
         self._fitted_layers: dict[tuple[tuple[tuple[tuple[str, int], ...], Layers], ...], Mapping[str, Layers]] = {}
-        self._nothing = SplitCost.of((), {}, space.shape)
+        self._empty_cost = SplitCost.of((), {}, space.shape)
 
     def facts(self, side: EncodedSide) -> SideFacts:
         """Return the properties that follow from the parts and layers of a side."""
@@ -208,7 +208,7 @@ class Encoding:
     def _sized_sides(self, encoded: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, UnitCounts]]:
         """Return each side with its cost and its number of units."""
         sides = self._at_layers_that_fit(encoded)
-        costs = [self._nothing if side is None else self.facts(side).cost_at(side.split) for side in sides]
+        costs = [self._empty_cost if side is None else self.facts(side).cost_at(side.split) for side in sides]
         is_sized = sides[0] is not None and self.facts(sides[0]).is_sized
         products = frozenset[int]().union(*(self.facts(side).products for side in sides if side is not None))
         share = encoded.attention_share if self.shares_budget(encoded) else float(is_sized)

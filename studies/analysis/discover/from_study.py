@@ -39,12 +39,12 @@ def knowledge_of(ledger: Ledger, name: str, space_of: SpaceOf, *, seed: int = 0)
     """
     study = ledger.study(name)
     return _remembered(
-        _AskedStudy(ledger=ledger, study=study, state=state_of(ledger, study), seed=seed, space_of=space_of)
+        _StudyQuery(ledger=ledger, study=study, state=state_of(ledger, study), seed=seed, space_of=space_of)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AskedStudy:
+class _StudyQuery:
     """Key of the cache; two are equal if the study is the same and has the same results."""
 
     state: tuple[object, ...]
@@ -55,7 +55,7 @@ class _AskedStudy:
 
 
 @lru_cache(maxsize=8)
-def _remembered(asked: _AskedStudy) -> StudyPosterior:
+def _remembered(asked: _StudyQuery) -> StudyPosterior:
     ledger, study = asked.ledger, asked.study
     space = asked.space_of(study)
     trials, readings = ledger.trials(study.id), ledger.readings_by_trial(study.id)

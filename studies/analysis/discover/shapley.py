@@ -70,10 +70,10 @@ class LegalOrders:
     @property
     def count(self) -> int:
         """Number of legal orders."""
-        return self._ways_from_nobody[self.legal[-1]]
+        return self._orders_from_empty[self.legal[-1]]
 
     @cached_property
-    def _ways_from_nobody(self) -> Mapping[int, int]:
+    def _orders_from_empty(self) -> Mapping[int, int]:
         """Number of legal orders in which the players of each combination can have joined."""
         ways = {0: 1}
         for one in self.legal[1:]:
@@ -81,7 +81,7 @@ class LegalOrders:
         return ways
 
     @cached_property
-    def _ways_to_everybody(self) -> Mapping[int, int]:
+    def _orders_to_full(self) -> Mapping[int, int]:
         """Number of legal orders in which the other players of each combination can still join."""
         ways = {self.legal[-1]: 1}
         for one in self.legal[-2::-1]:
@@ -93,9 +93,9 @@ class LegalOrders:
         weights = np.zeros((len(self.players), len(self.legal)))
         for one in self.legal:
             for place, player in enumerate(self.players):
-                onwards = 0 if one & player else self._ways_to_everybody.get(one | player, 0)
+                onwards = 0 if one & player else self._orders_to_full.get(one | player, 0)
                 if onwards:
-                    share = self._ways_from_nobody[one] * onwards / self.count
+                    share = self._orders_from_empty[one] * onwards / self.count
                     weights[place, self.column[one | player]] += share
                     weights[place, self.column[one]] -= share
         return weights
@@ -112,7 +112,7 @@ class LegalOrders:
             following = {
                 place: made | player
                 for place, player in enumerate(self.players)
-                if not made & player and self._ways_to_everybody.get(made | player, 0)
+                if not made & player and self._orders_to_full.get(made | player, 0)
             }
             place = max(following, key=lambda one: values[self.column[following[one]]])
             order.append(place)

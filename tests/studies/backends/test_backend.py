@@ -12,7 +12,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialRunner
 
 from studies.backends import backend
-from studies.backends.backend import Interrupts, asked_threads, pack_size
+from studies.backends.backend import Interrupts, allowed_threads, pack_size
 from studies.launch.launch import launch
 from studies.study_file.sections import Fleet
 from trial_runner.requests import PackRunner
@@ -39,7 +39,7 @@ def test_the_most_threads_are_what_the_user_says(text, asked, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", text)
-    assert asked_threads() == asked
+    assert allowed_threads() == asked
 
 
 def test_a_pack_is_of_each_shard():

@@ -152,7 +152,9 @@ def test_host_without_an_answer_is_one_sentence(monkeypatch, host):
 
 
 def settings(folder: Path, address: str | None) -> dict[str, str]:
-    order: Any = SimpleNamespace(cores=4, options=Fleet(workers=2), asked_threads=None, address=address, folder=folder)
+    order: Any = SimpleNamespace(
+        cores=4, options=Fleet(workers=2), allowed_threads=None, address=address, folder=folder
+    )
     return _environment(order)
 
 

@@ -53,7 +53,7 @@ def test_a_replicate_ends_without_being_a_best():
     tally.add(complete(1, 0.9, replicate_of=0))
     assert [one.number for one in tally.top] == [0]
     assert tally.just_ended[-1].score == 0.9
-    assert tally.course == ((1, 0.1),)
+    assert tally.improvements == ((1, 0.1),)
 
 
 def test_replicate_moves_its_original_to_the_mean_score():
