@@ -13,6 +13,7 @@ end, which is for reports alone.
 """
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -218,6 +219,12 @@ def train(arguments: argparse.Namespace) -> None:
         sys.exit(f"cannot train into {arguments.output}: another process does. Wait for it.")
 
 
+def identity_of(runner: TorchRunner) -> dict[str, str]:
+    """Return hashes of the weights and of the rows of the data, which do not depend on the release or the place."""
+    splits = {name: [digest.texts, digest.answers] for name, digest in sorted(runner.task.digests.items())}
+    return {**runner.identity, "data": hashlib.sha256(json.dumps(splits).encode()).hexdigest()[:12]}
+
+
 def new_rows(
     arguments: argparse.Namespace, cell: Cell, part: int, rows: Sequence[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
@@ -235,7 +242,8 @@ def new_rows(
         return
     task = cell.specification.task
     runner = open_runner(backbone=cell.backbone, task=task)
-    if any(json.loads(row["identity"]) != dict(runner.identity) for row in done.values()):
+    identity = identity_of(runner)
+    if any(json.loads(row["identity"]) != identity for row in done.values()):
         sys.exit(f"cannot continue {arguments.output}: {cell.name} has another backbone or data. Restore them.")
     for row in missing:
         request = request_of(cell, row, arguments.rung)
@@ -251,7 +259,7 @@ def new_rows(
             "seed": request.seed,
             **{name: getattr(request.plan, name) for name in ("steps", "batch_size")},
             "precision": runner.precision,
-            "identity": json.dumps(dict(runner.identity)),
+            "identity": json.dumps(identity),
             "versions": ", ".join(f"{name} {version(name)}" for name in ("deltaspace", "torch", "transformers")),
             "failure": None,
             **train_row(runner, request, test=arguments.test, metric=task.metric),
