@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from studies.analysis.summaries import study_summaries, summaries_table
 from studies.analysis.visible import announce
 from studies.ledger.ledger import Ledger
-from studies.observer import Observer as TrialObserver
-from studies.runtime.progress import Observer, observed
+from studies.observer import Observer
+from studies.runtime.progress import ProgressCallback, observed
 from studies.storage import storage_url
 from studies.study import Study
 from studies.study_file import Specification, specification_of
@@ -24,9 +24,9 @@ def launch(
     *,
     storage: str | None = None,
     overrides: Mapping[str, object] | None = None,
-    progress: Observer | bool = True,
+    progress: ProgressCallback | bool = True,
     take_over: bool = False,
-    observers: Sequence[TrialObserver] = (),
+    observers: Sequence[Observer] = (),
 ) -> Study:
     """Launch a study, or continue it, until it is finished, its time budget is used up, or it is interrupted.
 
@@ -101,7 +101,7 @@ def studies(storage: str | None = None) -> "pandas.DataFrame":
         return summaries_table(study_summaries(ledger))
 
 
-def view() -> AbstractContextManager[Observer]:
+def view() -> AbstractContextManager[ProgressCallback]:
     """Return a bar in a notebook, a live table on a terminal, lines at intervals elsewhere."""
     from dashboards.terminal.observers import progress_view
 

@@ -107,7 +107,7 @@ def init(
         RunnerError: If there is no such data, or no task fits it.
         StudiesError: If the file exists or cannot be written.
     """
-    from studies.init import Choices, draft_study, save_object, slug, source_of, study_text
+    from studies.init import Choices, data_source_of, draft_study, save_object, slug, study_text
     from studies.study_file import specification_from_mapping
     from studies.study_file.fields import seconds_of
 
@@ -122,7 +122,7 @@ def init(
     if not (isinstance(data, Sequence) and all(isinstance(each, str | Path) for each in data)):
         folder = Path(output).parent if output else Path()
         data = [os.path.relpath(save_object(data, folder / f"{own.get('name', 'study')}-data"))]
-    source = source_of(data, configuration=configuration)
+    source = data_source_of(data, configuration=configuration)
     file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
         raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")

@@ -37,7 +37,7 @@ _LAUNCH_KEYS = ("name", "trials", "fleet")
 _SHOWN = 60
 
 
-def differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
+def record_differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
     """Yield one line for each inconsistency in the records of a study.
 
     Args:

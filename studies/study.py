@@ -17,7 +17,7 @@ from studies.analysis.visible import announce
 from studies.errors import UnknownTrialError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
-from studies.runtime.progress import Observer, ProgressView, no_view, observed
+from studies.runtime.progress import ProgressCallback, ProgressView, no_view, observed
 from studies.trial import Trial, absent, trial_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from studies.confirmation.request import Request
     from studies.confirmation.results import ConfirmationResult
     from studies.exports.export import Export, ExportKind
-    from studies.observer import Observer as TrialObserver
+    from studies.observer import Observer
     from trial_runner.requests import Reading
 
 T = TypeVar("T")
@@ -212,9 +212,9 @@ class Study:
         against: str | tuple[str, ...] | list[str] = AGAINST,
         name: str | None = None,
         size: str | None = None,
-        progress: Observer | bool = True,
+        progress: ProgressCallback | bool = True,
         take_over: bool = False,
-        observers: "Sequence[TrialObserver]" = (),
+        observers: "Sequence[Observer]" = (),
         **fleet: object,
     ) -> "ConfirmationResult":
         """Train the best trials and the baselines again with new seeds, and evaluate them on unseen test data.
@@ -256,9 +256,9 @@ class Study:
         against: str | None = None,
         seeds: int = 8,
         name: str | None = None,
-        progress: Observer | bool = True,
+        progress: ProgressCallback | bool = True,
         take_over: bool = False,
-        observers: "Sequence[TrialObserver]" = (),
+        observers: "Sequence[Observer]" = (),
         **fleet: object,
     ) -> "AblationResult":
         """Train the path from a published method to a trial, one difference after another, and evaluate on test data.
@@ -290,7 +290,7 @@ class Study:
         with _opened(self.storage) as ledger:
             return ablation_result(ledger, request.confirmation)
 
-    def _confirmed(self, request: "Request", progress: Observer | bool, **wishes: Any) -> None:
+    def _confirmed(self, request: "Request", progress: ProgressCallback | bool, **wishes: Any) -> None:
         """Run the requested trainings, as far as they come."""
         from studies.confirmation.execution import confirm
 

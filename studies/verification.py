@@ -11,7 +11,7 @@ from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.results import ConfirmationResult, confirmation_result
-from studies.consistency import confirmation_differences, differences, study_differences, trial_differences
+from studies.consistency import confirmation_differences, record_differences, study_differences, trial_differences
 from studies.inputs import changed_inputs
 from studies.ledger.invariants import Records, file_violations, record_violations
 from studies.ledger.ledger import Ledger
@@ -21,9 +21,9 @@ from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
 from studies.study_file.recorded_specification import (
     BegunSpecification,
+    begun_specification,
     recorded_space,
     recorded_specification,
-    specification_of,
 )
 from studies.surrogate.observation import Observation
 from studies.surrogate.recorded_observations import ObservationModel
@@ -55,9 +55,9 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
     found += [f"data and backbone must be those that the study was begun with; {change}" for change in changed]
     records = ledger.read(lambda link: Records.of(link, study.id))
     if study.kind is StudyKind.CONFIRMATION:
-        specification = specification_of(study)
+        specification = begun_specification(study)
         found += record_violations(records, rung_steps=(), now=_LONG_AGO)
-        found += differences(records, specification.training.steps, ())
+        found += record_differences(records, specification.training.steps, ())
         parent = next((one for one in ledger.studies() if one.id == study.parent_id), None)
         if parent is None:
             return [*found, f"the study that '{name}' confirms must be there; it is not"]
@@ -67,7 +67,7 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
     specification, space = recorded_specification(study), recorded_space(study)
     steps = specification.rung_plan().steps
     found += record_violations(records, rung_steps=steps, now=_LONG_AGO)
-    found += differences(records, specification.training.steps, steps)
+    found += record_differences(records, specification.training.steps, steps)
     budget = specification.budget_parameters(space.shape)
     found += study_differences(study, specification, space.shape.parameters, budget)
     found += _strange_proposals(records.trials, space, study.seed)

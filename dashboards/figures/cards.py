@@ -6,7 +6,7 @@ from typing import Any
 from dashboards.colours import BLUE, DISCOVERED, GREY, PUBLISHED, UNRESOLVED, VERMILION, colour_of
 from dashboards.figures.figure import Figure, axis, plain, points, resolved_marker, rows_layout, scatter, zero_line
 from studies.analysis.card import PLACES, Card
-from studies.analysis.frames import entries_of
+from studies.analysis.frames import frame_rows
 from studies.analysis.ranks import DISCOVERED as BY_SEARCH
 
 _MOST_ROWS = 20
@@ -32,7 +32,7 @@ def _intervals(rows: Entries, labels: Sequence[str], value: str, are_clear: Sequ
 
 
 def _matters(card: Card) -> Iterator[Figure]:
-    rows = entries_of(card.data)[:_MOST_ROWS]
+    rows = frame_rows(card.data)[:_MOST_ROWS]
     labels = [str(row["choice"]) for row in rows]
     layout = rows_layout(labels, "share of the variance of scores, 95% interval")
     layout["xaxis"].update(tickformat=".0%", rangemode="tozero")
@@ -46,7 +46,7 @@ def _matters(card: Card) -> Iterator[Figure]:
 
 
 def _winner(card: Card) -> Iterator[Figure]:
-    rows = entries_of(card.data)
+    rows = frame_rows(card.data)
     yield from (_waterfall(rows, card.metric), _worths(rows, card.metric))
 
 
@@ -102,7 +102,7 @@ def _worths(rows: Entries, metric: str) -> Figure:
 
 def _rates(card: Card) -> Iterator[Figure]:
     """Yield one figure per side, with one curve per form."""
-    entries = entries_of(card.points)
+    entries = frame_rows(card.points)
     for side in dict.fromkeys(str(one["at"]) for one in entries):
         traces: list[Mapping[str, Any]] = []
         own = [one for one in entries if one["at"] == side]
@@ -149,7 +149,7 @@ def _curve(some: Entries, name: str, colour: str) -> Sequence[Mapping[str, Any]]
 
 def _sizes(card: Card) -> Iterator[Figure]:
     """Yield the figure of complete trials by stored parameters, with the best of all that are no larger."""
-    front, rows = entries_of(card.data), entries_of(card.points)
+    front, rows = frame_rows(card.data), frame_rows(card.points)
     places, across = _size_axis(rows)
     steps = scatter(
         "lines",

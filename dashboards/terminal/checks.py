@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import plain_text
+from dashboards.terminal.layout import terminal_text
 from dashboards.terminal.text import duration_text
 from studies.analysis.visible import visible
 from studies.preflight import Check
@@ -24,7 +24,7 @@ class CheckView:
 
     def __str__(self) -> str:
         """Return the terminal output."""
-        return plain_text(check_renderable(self.check))
+        return terminal_text(check_renderable(self.check))
 
 
 def check_renderable(found: Check) -> RenderableType:

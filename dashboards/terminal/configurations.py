@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dashboards.terminal.layout import Fitted, escape, plain_table, plain_text
+from dashboards.terminal.layout import Fitted, escape, plain_table, terminal_text
 from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -93,7 +93,7 @@ class ConfigurationView:
 
     def __str__(self) -> str:
         """Return sentence, dimensions, formulas, counts and nearest methods as text."""
-        return plain_text(configuration_renderable(self))
+        return terminal_text(configuration_renderable(self))
 
     __repr__ = __str__
 

@@ -49,9 +49,9 @@ def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
 
 def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
     """Return a frame as values for JSON: its columns, its rows, and the texts of their cells."""
-    from studies.analysis.frames import entries_of
+    from studies.analysis.frames import frame_rows
 
-    rows = entries_of(frame)
+    rows = frame_rows(frame)
     return {
         "columns": [*map(str, frame.columns)],
         "rows": [[*row.values()] for row in rows],
@@ -61,9 +61,9 @@ def frame_cells(frame: "pandas.DataFrame") -> dict[str, list[Any]]:
 
 def frame_table(frame: "pandas.DataFrame") -> Table:
     """Return the rows of a card as a table; the ends of an interval share one column."""
-    from studies.analysis.frames import entries_of
+    from studies.analysis.frames import frame_rows
 
-    entries = entries_of(frame)
+    entries = frame_rows(frame)
     has_interval = set(_ENDS) <= set(frame.columns)
     columns = [name for name in frame.columns if not (has_interval and name == "high") and name != "planned"]
     table = plain_table()

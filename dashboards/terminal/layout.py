@@ -99,7 +99,7 @@ def one_line_table(
     return table
 
 
-def plain_text(renderable: RenderableType, *, width: int = _TEXT_WIDTH) -> str:
+def terminal_text(renderable: RenderableType, *, width: int = _TEXT_WIDTH) -> str:
     """Return the terminal output of a renderable, as text without colours."""
     file = io.StringIO()
     # In a notebook a console would also display what it prints into the file.

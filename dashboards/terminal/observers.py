@@ -23,11 +23,11 @@ _BEFORE = "preparing backbone, task and database …"
 _NOTEBOOK_WIDTH = 120
 _NOTEBOOK_HTML = '<pre style="font-family: monospace; line-height: 1.3; white-space: pre">{code}</pre>'
 
-Observer = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 
 
 @contextmanager
-def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[Observer]:
+def progress_view(file: TextIO, *, quiet: bool = False) -> Iterator[ProgressCallback]:
     """Yield a function that displays the progress it is called with, while the context is open.
 
     Args:
@@ -63,7 +63,7 @@ def live_html(progress: Progress) -> str:
 
 
 class _LineObserver:
-    """Observer that writes a line per event, and a progress line after a time without events."""
+    """ProgressCallback that writes a line per event, and a progress line after a time without events."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dashboards.terminal.checks import bytes_text
-from dashboards.terminal.layout import plain_table, plain_text
+from dashboards.terminal.layout import plain_table, terminal_text
 from studies.resource_estimates.memory_plan import ResourcePlan
 
 
@@ -19,7 +19,7 @@ class PlanView:
 
     def __str__(self) -> str:
         """Return the terminal output."""
-        return plain_text(plan_renderable(self.plan))
+        return terminal_text(plan_renderable(self.plan))
 
 
 def plan_renderable(found: ResourcePlan) -> RenderableType:

@@ -59,12 +59,12 @@ def answer(
 
 def show(renderable: "RenderableType") -> None:
     """Print a table: as wide as the terminal; elsewhere plain, one line per row."""
-    from dashboards.terminal.layout import UNBOUNDED, Terminal, plain_text
+    from dashboards.terminal.layout import UNBOUNDED, Terminal, terminal_text
 
     if sys.stdout.isatty():
         Terminal(sys.stdout).print(renderable)
     else:
-        sys.stdout.write(f"{plain_text(renderable, width=UNBOUNDED)}\n")
+        sys.stdout.write(f"{terminal_text(renderable, width=UNBOUNDED)}\n")
 
 
 def json_text(value: object, *, is_ascii: bool = False) -> str:

@@ -137,12 +137,12 @@ def _write(answer: "QueryResult", form: str, file: Path) -> None:
 
 def _text(answer: "QueryResult", form: str) -> str:
     from dashboards.terminal.frames import rows_table, rows_text
-    from dashboards.terminal.layout import plain_text
+    from dashboards.terminal.layout import terminal_text
 
     if form == "json":
         return f"{json_text(_named(answer).to_dicts())}\n"
     if form == "table":
-        return f"{plain_text(rows_table(answer.columns, answer.rows))}\n"
+        return f"{terminal_text(rows_table(answer.columns, answer.rows))}\n"
     return rows_text(answer.columns, answer.rows, form)
 
 

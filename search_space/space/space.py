@@ -27,7 +27,14 @@ from search_space.space.pairs import StructurePairs
 from search_space.space.parameter_table import HEAD_RATE as HEAD_RATE
 from search_space.space.parameter_table import METHOD as METHOD
 from search_space.space.parameter_table import SIZE as SIZE
-from search_space.space.parameter_table import parameters_of_space, side_of, sides, split_edits, split_of, unnamed_rates
+from search_space.space.parameter_table import (
+    parameters_of_space,
+    side_of,
+    sides,
+    split_edits,
+    split_parameter,
+    unnamed_rates,
+)
 from search_space.space.part_space import PartSpace
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
@@ -171,7 +178,7 @@ class SearchSpace:
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         splits = {
-            first: recorder.number(split_of(side))
+            first: recorder.number(split_parameter(side))
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
         }
@@ -268,7 +275,7 @@ class SearchSpace:
             if chosen is None:
                 return None
             values |= chosen
-            values[split_of(side)] = (splits or {}).get(side, 0.5)
+            values[split_parameter(side)] = (splits or {}).get(side, 0.5)
             of_side = (point for part in parts if side_of(part) == side for point in points[part])
             edits = tuple(edit for point in of_side for edit in point.edits)
             normalized_lr = self._normalized_lr(edits, peak_lrs[side])

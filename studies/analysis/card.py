@@ -51,10 +51,10 @@ class Card:
 
     def as_entries(self) -> dict[str, object]:
         """Return the card as JSON-able values, one mapping per row."""
-        from studies.analysis.frames import entries_of
+        from studies.analysis.frames import frame_rows
 
         said = {name: getattr(self, name) for name in ("name", "question", "sentences", "note")}
-        return {**said, "rows": entries_of(self.data), "points": entries_of(self.points)}
+        return {**said, "rows": frame_rows(self.data), "points": frame_rows(self.points)}
 
 
 def estimate_words(number: Estimate, metric: str) -> str:

@@ -67,7 +67,7 @@ def frame_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> "panda
     return made
 
 
-def entries_of(table: "pandas.DataFrame") -> list[dict[str, Any]]:
+def frame_rows(table: "pandas.DataFrame") -> list[dict[str, Any]]:
     """Return the rows of a frame as JSON-able mappings; missing values are None."""
     return [
         {str(name): _plain(value) for name, value in zip(table.columns, row, strict=True)}

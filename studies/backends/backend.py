@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
-from studies.runtime.progress import LaunchStatus, Observer, Progress, TimeLeft
+from studies.runtime.progress import LaunchStatus, Progress, ProgressCallback, TimeLeft
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 from studies.study_file.study import Specification
@@ -67,7 +67,7 @@ def allowed_threads() -> int | None:
 class Watch:
     """Checks the time budget and stop requests, and shows the progress."""
 
-    def __init__(self, observer: Observer, interrupts: "Interrupts", time_budget_seconds: float | None) -> None:
+    def __init__(self, observer: ProgressCallback, interrupts: "Interrupts", time_budget_seconds: float | None) -> None:
         """Start the clock.
 
         Args:

@@ -32,7 +32,7 @@ from studies.backends.driver_process import DriverOrder, DriverProgress, Ended, 
 from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, no_gpu, share_of
-from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
+from studies.backends.scaling_policy import Growth, Places, WorkerFailures, treat_oom_as_actor_error
 from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError, message_line
 from studies.runtime.progress import LaunchStatus
@@ -113,7 +113,7 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
         home=Home(keeper=name, namespace=context.namespace, node=context.get_node_id(), mark=order.mark),
     )
     treat_oom_as_actor_error()
-    failures = Failures()
+    failures = WorkerFailures()
     # the loop of Tune runs in a thread beside the one that watches the launch
     fleet = ThreadPoolExecutor(1).submit(_tuner(trainable, growth, failures, order.folder).fit)
     keeper = KeeperWatch(handle, plan)
@@ -156,7 +156,9 @@ def _start_ray(order: DriverOrder) -> dict[str, int]:
     return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
 
 
-def _missing_resources(keeper: KeeperWatch, growth: Growth, failures: Failures, nodes: Nodes, since: float) -> str:
+def _missing_resources(
+    keeper: KeeperWatch, growth: Growth, failures: WorkerFailures, nodes: Nodes, since: float
+) -> str:
     """Return the resources that workers lack as a sentence; empty if workers begin or have not had the time.
 
     The keeper receives the places whose process ran out of memory.
@@ -222,7 +224,7 @@ def _is_over(status: LaunchStatus | None) -> bool:
     return status.is_done or status.halted is not None or bool(status.drained and not status.progress.running)
 
 
-def _tuner(trainable: Any, growth: Growth, failures: Failures, folder: Path) -> tune.Tuner:
+def _tuner(trainable: Any, growth: Growth, failures: WorkerFailures, folder: Path) -> tune.Tuner:
     return tune.Tuner(
         tune.with_resources(trainable, tune.PlacementGroupFactory([growth.share.bundle])),
         tune_config=tune.TuneConfig(search_alg=Places(growth), num_samples=-1),

@@ -145,7 +145,7 @@ def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience"
         raise FencedError(f"study '{plan.study}' was taken over by {keepers[-1]}. This launch must stop.")
 
 
-def answer_of(asked: Any, seconds: float | None = None) -> Any:
+def actor_result(asked: Any, seconds: float | None = None) -> Any:
     """Return the answer of an actor, waiting at most so many seconds.
 
     Raises:
@@ -203,7 +203,7 @@ class KeeperClient:
         patience, pause = time.monotonic() + _PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS
         while True:
             try:
-                return answer_of(ask(), _LONGEST_CALL_SECONDS)
+                return actor_result(ask(), _LONGEST_CALL_SECONDS)
             except GetTimeoutError as error:
                 raise LaunchError(
                     f"the keeper did not respond within {_LONGEST_CALL_SECONDS:g} s. Launch again to continue."

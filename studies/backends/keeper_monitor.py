@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from studies.backends.keeper_actor import Pulse, answer_of
+from studies.backends.keeper_actor import Pulse, actor_result
 from studies.errors import LaunchError, message_line
 from studies.runtime.progress import ActiveClock, LaunchStatus
 from studies.runtime.study_plan import StudyPlan
@@ -57,7 +57,7 @@ class _PolledCall:
         pending, self._pending = self._pending, None
         self._next_at = time.monotonic() + _ASK_SECONDS
         try:
-            answer = answer_of(pending)
+            answer = actor_result(pending)
         except RayActorError as error:
             if error.actor_init_failed:
                 raise _never_begun(error) from error
@@ -144,7 +144,7 @@ class KeeperWatch:
             if not ray.wait([pending], timeout=0)[0]:
                 return False
             with suppress(RayActorError):  # the keeper is being restarted
-                answer_of(pending)
+                actor_result(pending)
             return True
 
         return is_answered

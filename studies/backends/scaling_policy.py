@@ -73,7 +73,7 @@ class Places(SearchGenerator):  # type: ignore[misc]
         """Save nothing."""
 
 
-class Failures(tune.Callback):  # type: ignore[misc]
+class WorkerFailures(tune.Callback):  # type: ignore[misc]
     """Counts of processes of each place that ended before their worker registered with the keeper.
 
     Tune counts in its thread, the driver reads in another, and Tune pickles the object: it has no lock.

@@ -28,7 +28,7 @@ class ContenderEntry:
     template: TrialRecord
 
 
-def entries_of(
+def contender_entries(
     trials: Sequence[TrialRecord],
     space: SearchSpace,
     *,

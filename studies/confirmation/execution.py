@@ -12,7 +12,7 @@ from studies.analysis.ranks import mean_scores
 from studies.backends.backend import RunnerFactory
 from studies.confirmation.ablation import path_entries
 from studies.confirmation.ablation_path import comparisons_of
-from studies.confirmation.contenders import ContenderEntry, entries_of, trials_of
+from studies.confirmation.contenders import ContenderEntry, contender_entries, trials_of
 from studies.confirmation.request import AblationRequest, Request
 from studies.confirmation.results import confirmation_result
 from studies.errors import ConfirmationError, StudyChangedError
@@ -24,12 +24,12 @@ from studies.launch.study_creation import check_table, difference
 from studies.ledger.files import own_folder
 from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.ledger import Ledger
-from studies.observer import Observer as TrialObserver
+from studies.observer import Observer
 from studies.pruning.rungs import RungPlan
 from studies.records import ConfirmationRecord, NewStudy, StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.resource_estimates.machine import check_gpu
 from studies.runtime.artefacts import study_folder
-from studies.runtime.progress import Observer
+from studies.runtime.progress import ProgressCallback
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import replaceable_holder
 from studies.search.initial_design import InitialDesign
@@ -46,11 +46,11 @@ def confirm(  # noqa: PLR0913 - one argument per wish
     request: Request,
     *,
     storage_url: str,
-    observer: Observer | None = None,
+    observer: ProgressCallback | None = None,
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    observers: Sequence[TrialObserver] = (),
+    observers: Sequence[Observer] = (),
     announce: Announce | None = None,
 ) -> LaunchResult:
     """Train the winners of a study and the baselines with new seeds, and measure them on the test split.
@@ -240,7 +240,7 @@ def _entries(
         knowledge = knowledge_of(ledger, parent.name, lambda _: space)
         return path_entries(request, trials, space, knowledge.expected, estimates), {}
     most = request.most_parameters(parent)
-    return entries_of(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
+    return contender_entries(trials, space, top=request.top, against=request.against, estimates=estimates, most=most)
 
 
 def _seeds(parent: StudyRecord, request: Request, trials: list[TrialRecord]) -> tuple[int, ...]:

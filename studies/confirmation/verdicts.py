@@ -20,7 +20,7 @@ LEAST_PAIRS = 2
 
 _MOST_SEEDS = 100
 
-Scores = Sequence[float | None]
+SeedScores = Sequence[float | None]
 
 
 class ConfirmationVerdict(StrEnum):
@@ -68,21 +68,21 @@ class Comparison:
         return {**{name: getattr(self, name) for name in names}, "verdict": self.verdict.value}
 
 
-def compare(winner: Scores, baselines: Mapping[str, Scores]) -> tuple[Comparison, ...]:
+def compare(winner: SeedScores, baselines: Mapping[str, SeedScores]) -> tuple[Comparison, ...]:
     """Return the comparisons of the winner with every baseline, corrected for their number.
 
     Args:
         winner: Score of each seed; None where the trial failed.
-        baselines: Scores of the baselines by label, seeds in the same order.
+        baselines: SeedScores of the baselines by label, seeds in the same order.
     """
     return compare_pairs({label: (winner, scores) for label, scores in baselines.items()})
 
 
-def compare_pairs(scores: Mapping[str, tuple[Scores, Scores]]) -> tuple[Comparison, ...]:
+def compare_pairs(scores: Mapping[str, tuple[SeedScores, SeedScores]]) -> tuple[Comparison, ...]:
     """Return the comparisons of pairs, the first minus the second, corrected for their number.
 
     Args:
-        scores: Scores of each seed of both by the label of the second; None where a trial failed.
+        scores: SeedScores of each seed of both by the label of the second; None where a trial failed.
     """
     pairs = {label: _both(first, second) for label, (first, second) in scores.items()}
     tests = {label: chosen_test(len(ours), len(pairs)) for label, (ours, _) in pairs.items()}
@@ -112,7 +112,7 @@ def seeds_for_pairs(comparisons: int) -> int:
     return next((count for count in seeds if chosen_test(count, comparisons) is flips), _MOST_SEEDS)
 
 
-def _both(first: Scores, second: Scores) -> tuple[list[float], list[float]]:
+def _both(first: SeedScores, second: SeedScores) -> tuple[list[float], list[float]]:
     """Return the scores of the seeds that both have."""
     found = [(ours, theirs) for ours, theirs in zip(first, second, strict=True) if None not in (ours, theirs)]
     return [ours for ours, _ in found if ours is not None], [theirs for _, theirs in found if theirs is not None]
@@ -120,7 +120,7 @@ def _both(first: Scores, second: Scores) -> tuple[list[float], list[float]]:
 
 def _comparison(
     label: str,
-    scores: tuple[Scores, Scores],
+    scores: tuple[SeedScores, SeedScores],
     test: PermutationTest,
     p_value: float | None,
     adjusted_p: float,
@@ -146,7 +146,7 @@ def _comparison(
 
 
 def _verdict(
-    scores: tuple[Scores, Scores], difference: float, adjusted_p: float, *, holds_zero: bool
+    scores: tuple[SeedScores, SeedScores], difference: float, adjusted_p: float, *, holds_zero: bool
 ) -> ConfirmationVerdict:
     if adjusted_p > ALPHA:
         return ConfirmationVerdict.TIES if holds_zero else ConfirmationVerdict.NOT_SHOWN

@@ -1,6 +1,6 @@
 """Draft of a study file from data."""
 
 from studies.init.draft import Choices, draft_study, study_text
-from studies.init.sources import save_object, slug, source_of
+from studies.init.sources import data_source_of, save_object, slug
 
-__all__ = ["Choices", "draft_study", "save_object", "slug", "source_of", "study_text"]
+__all__ = ["Choices", "data_source_of", "draft_study", "save_object", "slug", "study_text"]

@@ -60,7 +60,7 @@ class DataSource:
             yield rows, is_whole
 
 
-def source_of(given: Sequence[str | Path], *, configuration: str | None = None) -> DataSource:
+def data_source_of(given: Sequence[str | Path], *, configuration: str | None = None) -> DataSource:
     """Find the data of a study.
 
     Args:

@@ -7,10 +7,9 @@ from studies.backends import BACKENDS
 from studies.backends.backend import Interrupts, RunnerFactory, TorchRunnerFactory, Watch
 from studies.errors import LaunchError
 from studies.ledger.ledger import Ledger
-from studies.observer import Observer as TrialObserver
-from studies.observer import ObserverDispatcher
+from studies.observer import Observer, ObserverDispatcher
 from studies.records import StudyRecord
-from studies.runtime.progress import Observer
+from studies.runtime.progress import ProgressCallback
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.workload import hold_study
 from studies.study_file.recorded_specification import BegunSpecification
@@ -40,8 +39,8 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
     plan: StudyPlan,
     *,
     factory: RunnerFactory | None,
-    observer: Observer | None,
-    observers: Sequence[TrialObserver],
+    observer: ProgressCallback | None,
+    observers: Sequence[Observer],
     instead_of: str | None,
 ) -> LaunchResult:
     """Run the workers of a study until it is finished or stopped by the time budget or the user.

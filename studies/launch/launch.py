@@ -13,12 +13,12 @@ from studies.ledger.database import superuser
 from studies.ledger.invariants import lost_weights
 from studies.ledger.keeper_writes import LEASE_SECONDS
 from studies.ledger.ledger import Ledger
-from studies.observer import Observer as TrialObserver
+from studies.observer import Observer
 from studies.records import StudyRecord
 from studies.resource_estimates.data import data_facts
 from studies.resource_estimates.machine import check_gpu, gpu_warning
 from studies.resource_estimates.noise import noise_warning
-from studies.runtime.progress import Observer
+from studies.runtime.progress import ProgressCallback
 from studies.runtime.workload import replaceable_holder
 from studies.study_file import Specification
 from trial_runner.gc_pause import uncollected
@@ -34,12 +34,12 @@ def launch(  # noqa: PLR0913 - one argument per wish
     specification: Specification,
     *,
     storage_url: str,
-    observer: Observer | None = None,
+    observer: ProgressCallback | None = None,
     announce: Announce | None = None,
     factory: RunnerFactory | None = None,
     lease_seconds: float = LEASE_SECONDS,
     take_over: bool = False,
-    observers: Sequence[TrialObserver] = (),
+    observers: Sequence[Observer] = (),
 ) -> LaunchResult:
     """Run a study until it is finished, its time budget is exhausted, or the user interrupts it.
 

@@ -16,7 +16,7 @@ from studies.ledger import copies, holds, keeper_writes, leases, migrations, rea
 from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
-from studies.ledger.reports import Dropped
+from studies.ledger.reports import UnlinkedFiles
 from studies.records.reading import TrialReport
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
 from studies.records.trial import TrialRecord
@@ -203,7 +203,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def settle(
         self, study_id: int, epoch: int, trial: int, attempt: int, *, readings: Sequence[Reading] = (), **fields: Any
-    ) -> Dropped | None:
+    ) -> UnlinkedFiles | None:
         """Record the report of a running attempt atomically, its last reading as in a `TrialReport`.
 
         A second reading of a step is ignored, so a final score is the score of the trial's last reading *in the

@@ -48,19 +48,21 @@ _END_ATTEMPT = (
 _FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).order_by(ARTEFACTS.c.id)
 
 
-Dropped = tuple[str, ...]
+UnlinkedFiles = tuple[str, ...]
 """Paths of files without a row, which the caller deletes after the commit."""
 
 
 def settle_all(
-    connection: Connection, study_id: int, in_doubt: list[Dropped | None] | None, given: Sequence[TrialReport]
-) -> list[Dropped | None]:
+    connection: Connection, study_id: int, in_doubt: list[UnlinkedFiles | None] | None, given: Sequence[TrialReport]
+) -> list[UnlinkedFiles | None]:
     """Record the reports of several attempts atomically; see `studies.ledger.ledger.Ledger.settle`."""
     told = zip(given, in_doubt or [None] * len(given), strict=True)
     return [_settle(connection, study_id, report, earlier) for report, earlier in told]
 
 
-def _settle(connection: Connection, study_id: int, report: TrialReport, in_doubt: Dropped | None) -> Dropped | None:
+def _settle(
+    connection: Connection, study_id: int, report: TrialReport, in_doubt: UnlinkedFiles | None
+) -> UnlinkedFiles | None:
     """Record a report if its attempt is running; else return None.
 
     A second reading of a step is ignored. The newest two snapshots of a trial are kept, and none of an ended trial.

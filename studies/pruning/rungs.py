@@ -180,7 +180,11 @@ def chance(board: "RungBoard", rung: int, reading: Reading, win_probability: Win
     return f"{reading.score:.4g}, and {win_probability.chance:.1%} likely to beat trial {win_probability.rival}, {what}"
 
 
-RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.SIGNIFICANCE: significance, Rule.CHANCE: chance}
+PRUNING_RULES: Mapping[Rule, PruningRule] = {
+    Rule.NONE: lambda *_: None,
+    Rule.SIGNIFICANCE: significance,
+    Rule.CHANCE: chance,
+}
 
 
 def _errors(scores: Sequence[float], examples: int | None) -> Callable[[float], float]:
@@ -198,7 +202,7 @@ class RungBoard:
     def __init__(self, plan: RungPlan) -> None:
         """Start without readings."""
         self.plan = plan
-        self._rule = RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
+        self._rule = PRUNING_RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
         self._readings: list[dict[int, Reading]] = [{} for _ in plan.steps]
         self._examples: list[dict[int, ExampleLosses]] = [{} for _ in plan.steps]
         self._methods: dict[int, str] = {}

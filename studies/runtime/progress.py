@@ -219,17 +219,17 @@ class ActiveClock:
         return self._seconds
 
 
-Observer = Callable[[Progress], None]
-ProgressView = Callable[[], AbstractContextManager[Observer]]
+ProgressCallback = Callable[[Progress], None]
+ProgressView = Callable[[], AbstractContextManager[ProgressCallback]]
 """Context manager of a live view of a launch: a function that shows the progress it receives."""
 
 
-def no_view() -> AbstractContextManager[Observer]:
+def no_view() -> AbstractContextManager[ProgressCallback]:
     """Return a view that shows nothing."""
     return nullcontext(lambda progress: None)
 
 
-def observed(progress: Observer | bool, view: ProgressView) -> AbstractContextManager[Observer]:
+def observed(progress: ProgressCallback | bool, view: ProgressView) -> AbstractContextManager[ProgressCallback]:
     """Return the caller's own observer, the live view (True), or none (False)."""
     if callable(progress):
         return nullcontext(progress)

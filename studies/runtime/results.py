@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from studies.errors import LaunchError
-from studies.ledger.reports import Dropped
+from studies.ledger.reports import UnlinkedFiles
 from studies.pruning.rungs import Rule
 from studies.records import Reading, TrialReport, TrialState
 from studies.runtime.messages import Decision
@@ -107,7 +107,7 @@ class Results:
         reason = self._state.rungs.verdict(reading, win_probability)
         return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
-    def _apply(self, open_trial: OpenTrial, report: TrialReport, dropped: Dropped | None) -> None:
+    def _apply(self, open_trial: OpenTrial, report: TrialReport, dropped: UnlinkedFiles | None) -> None:
         """Update the state in memory with a recorded report."""
         number = report.trial
         if dropped is None:

@@ -105,10 +105,10 @@ def recorded_specification(study: StudyRecord) -> BegunSpecification:
     """
     if study.kind is not StudyKind.SEARCH:
         raise WishError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
-    return specification_of(study)
+    return begun_specification(study)
 
 
-def specification_of(study: StudyRecord) -> BegunSpecification:
+def begun_specification(study: StudyRecord) -> BegunSpecification:
     """Return the recorded study file of a study of either kind.
 
     Raises:

@@ -6,7 +6,7 @@ import pytest
 from rich.panel import Panel
 from rich.text import Text
 
-from dashboards.terminal.layout import Terminal, plain_table, plain_text
+from dashboards.terminal.layout import Terminal, plain_table, terminal_text
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b5m\u202eevil\u2069\r"
 RAW = frozenset("\x07\x9b\u202e\u2069\r")
@@ -38,4 +38,4 @@ def test_colours_of_our_own_stay():
 
 
 def test_plain_text_has_no_controls():
-    assert not (RAW | {"\x1b"}) & set(plain_text(table()))
+    assert not (RAW | {"\x1b"}) & set(terminal_text(table()))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pandas
 import pytest
 
-from studies.analysis.frames import entries_of, frame, frame_of
+from studies.analysis.frames import frame, frame_of, frame_rows
 from studies.records import TrialState
 
 STAMP = "2026-01-02T03:04:05.000006+00:00"
@@ -30,10 +30,10 @@ def test_states_are_ordered_categories_with_unknown_last():
 
 @pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
 def test_cells_are_what_json_holds(value):
-    (entry,) = entries_of(frame_of(("a", "b"), [(value, float("nan"))]))
+    (entry,) = frame_rows(frame_of(("a", "b"), [(value, float("nan"))]))
     assert json.loads(json.dumps(entry, allow_nan=False)) == {"a": value, "b": None}
 
 
 def test_times_are_told_as_iso_8601():
-    (entry,) = entries_of(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
+    (entry,) = frame_rows(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
     assert entry == {"at": "2026-01-02T00:00:00+00:00"}

@@ -11,7 +11,7 @@ from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
 
 from studies.backends.placement import ClusterNode, Share
-from studies.backends.scaling_policy import Failures, Growth, Places, treat_oom_as_actor_error
+from studies.backends.scaling_policy import Growth, Places, WorkerFailures, treat_oom_as_actor_error
 from studies.backends.tune_worker import MOVES
 from studies.errors import LaunchError
 
@@ -72,7 +72,7 @@ def test_moving_worker_is_replaced_and_done_worker_ends_fleet(nodes):
 def failed(tmp_path: Path) -> Callable[..., None]:
     """Lets the process of a place end some times, as Tune tells it."""
 
-    def fail(failures: Failures, place: str, times: int, error: str = "trace\nImportError: no studies.") -> None:
+    def fail(failures: WorkerFailures, place: str, times: int, error: str = "trace\nImportError: no studies.") -> None:
         file = tmp_path / f"{place}.txt"
         trial: Any = SimpleNamespace(config={"place": place}, error_file=str(file))
         for number in range(times):
@@ -84,7 +84,7 @@ def failed(tmp_path: Path) -> Callable[..., None]:
 
 
 def test_worker_start_failure_ends_launch_with_its_last_line(failed):
-    failures = Failures()
+    failures = WorkerFailures()
     failed(failures, "worker-1", 4)
     failures.check({"worker-0/a"})
     failed(failures, "worker-1", 1)
@@ -93,14 +93,14 @@ def test_worker_start_failure_ends_launch_with_its_last_line(failed):
 
 
 def test_a_place_whose_worker_began_in_between_has_begun(failed):
-    failures = Failures()
+    failures = WorkerFailures()
     for incarnation in "abc":
         failed(failures, "worker-1", 4)
         failures.check({f"worker-1/{incarnation}"})
 
 
 def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
-    failures = Failures()
+    failures = WorkerFailures()
     failed(failures, "worker-0", 1)
     failed(failures, "worker-1", 1, HUNGRY)
     failed(failures, "worker-1", 1)

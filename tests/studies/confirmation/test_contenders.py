@@ -9,7 +9,7 @@ import pytest
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
-from studies.confirmation.contenders import Contender, ContenderEntry, entries_of, trials_of
+from studies.confirmation.contenders import Contender, ContenderEntry, contender_entries, trials_of
 from studies.records import TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.search.proposer import Proposer
@@ -64,13 +64,13 @@ def proposed(space: SearchSpace) -> list[TrialRecord]:
 
 
 def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against: str) -> list[Contender]:
-    entries, _ = entries_of(trials, space, top=top, against=points(*against))
+    entries, _ = contender_entries(trials, space, top=top, against=points(*against))
     return [entry.contender for entry in entries]
 
 
 def baseline(trials: list[TrialRecord], space: SearchSpace, name: str) -> ContenderEntry:
     """The entry of a method beside the best configuration."""
-    return entries_of(trials, space, top=1, against=points(name))[0][1]
+    return contender_entries(trials, space, top=1, against=points(name))[0][1]
 
 
 def test_one_configuration_with_several_learning_rates_is_one_contender(published, proposed, space):
@@ -133,7 +133,7 @@ def test_a_winner_that_is_a_baseline_is_there_once(published, proposed, space):
 
 
 def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(proposed, space):
-    entries, left_out = entries_of(proposed, space, top=1, against=points("lora_qv:r=64", "bitfit"))
+    entries, left_out = contender_entries(proposed, space, top=1, against=points("lora_qv:r=64", "bitfit"))
     assert [entry.contender.label for entry in entries] == ["trial 3", "bitfit"]
     assert list(left_out) == ["lora_qv:r=64"]
     assert "the budget is 600,000" in left_out["lora_qv:r=64"]
@@ -142,13 +142,13 @@ def test_a_baseline_that_does_not_fit_is_left_out_with_the_reason(proposed, spac
 @pytest.mark.parametrize(("head_parameters", "is_left_out"), [(0, True), (1538, False)])
 def test_the_task_head_alone_is_left_out_where_texts_are_written(proposed, space, head_parameters, is_left_out):
     trials = [replace(trial, head_parameters=head_parameters) for trial in proposed]
-    entries, left_out = entries_of(trials, space, top=1, against=points("head_only", "bitfit"))
+    entries, left_out = contender_entries(trials, space, top=1, against=points("head_only", "bitfit"))
     assert ("head_only" in left_out) is is_left_out
     assert len(entries) == 3 - is_left_out
 
 
 def test_trials_are_every_entry_with_every_seed(proposed, space):
-    entries, _ = entries_of(proposed, space, top=2, against=())
+    entries, _ = contender_entries(proposed, space, top=2, against=())
     trials = trials_of(entries, (11, 22, 33))
     assert [(trial.number, trial.seed) for trial in trials] == list(enumerate([11, 22, 33] * 2))
     assert len({trial.fingerprint for trial in trials}) == 6

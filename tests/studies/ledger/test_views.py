@@ -11,7 +11,7 @@ from support.fixed_ledger import fixed_ledger
 from search_space.errors import SearchSpaceError
 from search_space.published import METHODS
 from search_space.space.random_draw import RandomTrial
-from studies.analysis.frames import entries_of
+from studies.analysis.frames import frame_rows
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranked
 from studies.analysis.readings import readings_table
@@ -117,7 +117,7 @@ def test_every_edit_of_every_configuration_has_its_dimensions(kept, values, stor
 
 def test_curves_are_the_readings_with_their_time_summed_up(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM curves WHERE study = 'middle' ORDER BY trial, step")
-    expected = entries_of(readings_table(fixed.readings(fixed.study("middle").id)))
+    expected = frame_rows(readings_table(fixed.readings(fixed.study("middle").id)))
     same = ("trial", "step", "rung", "score", "train_loss", "validation_loss")
     totals = dict.fromkeys((row["trial"] for row in expected), 0.0)
     for mine, reading in zip(found, expected, strict=True):
