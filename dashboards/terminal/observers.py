@@ -4,7 +4,7 @@ import importlib
 import io
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from dashboards.terminal.events import Events, event_line, progress_line, write_line
 from dashboards.terminal.layout import Terminal
 from dashboards.terminal.live import LiveView
-from studies.runtime.progress import Progress
+from studies.runtime.progress import Progress, ProgressCallback
 
 QUIET_SECONDS = 60.0
 """Time without an event after which a line reports the progress."""
@@ -22,8 +22,6 @@ QUIET_SECONDS = 60.0
 _BEFORE = "preparing backbone, task and database …"
 _NOTEBOOK_WIDTH = 120
 _NOTEBOOK_HTML = '<pre style="font-family: monospace; line-height: 1.3; white-space: pre">{code}</pre>'
-
-ProgressCallback = Callable[[Progress], None]
 
 
 @contextmanager
@@ -75,7 +73,7 @@ class _LineObserver:
         now = time.monotonic()
         if progress.waits_for != self._waits_for:
             self._waits_for = progress.waits_for
-            write_line(self._file, progress.waits_for or "it goes on")
+            write_line(self._file, progress.waits_for or "no longer waiting")
         for event in self._events.of(progress):
             write_line(self._file, event_line(event))
             self._written_at = now

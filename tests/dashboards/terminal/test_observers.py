@@ -70,4 +70,4 @@ def test_wait_reason_is_printed_at_once_without_markup():
             show(one)
     lines = file.getvalue().splitlines()
     at = lines.index("sqlite:///x.db is locked by process 7\\x1b[2J")
-    assert lines[at + 1 :] == ["it goes on"]
+    assert lines[at + 1 :] == ["no longer waiting"]
