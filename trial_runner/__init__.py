@@ -1,4 +1,4 @@
-"""Runs trials on a frozen backbone and measures them. Knows torch; knows no study and no SQL."""
+"""Training of trials on a frozen backbone, and their measurement. Imports torch; independent of studies and SQL."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ __all__ = ["load_delta"]
 
 
 def __getattr__(name: str) -> object:
-    """`load_delta`, imported when it is asked for: it needs torch, and most of the package must not wait for that."""
+    """Import `load_delta` on first access: it needs torch, which most of the package does without."""
     if name == "load_delta":
         from trial_runner.silence import quiet_quantizers
 

@@ -42,7 +42,7 @@ class _Renderer:
         weakref.finalize(self, _end, self._process)
 
     def ask(self, question: Mapping[str, object]) -> dict[str, Any] | None:
-        """What it answers; None if it has ended instead."""
+        """Return its answer; None if the process has ended instead."""
         asked, answered = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         with self._lock:
             with suppress(BrokenPipeError):
@@ -67,15 +67,17 @@ def _renderer_of(_process: int) -> _Renderer:
 def written(
     template: str, chat: Sequence[Mapping[str, object]], variables: Mapping[str, object], **how: bool
 ) -> tuple[str, list[tuple[int, int]]]:
-    """A dialogue as a template writes it, and where it says itself that answers are.
+    """Render a dialogue by a template; return also the spans of answers that the template marks.
 
     Args:
-        variables: What the template is told beside the dialogue.
+        template: Jinja template.
+        chat: Messages.
+        variables: Variables of the template besides the dialogue.
         how: ``add_generation_prompt`` and ``return_assistant_tokens_mask``, as in transformers.
 
     Raises:
-        TaskError: If the template refuses the dialogue, or takes more than it may; the text says how.
-        TypeError: If a variable is not such as JSON has.
+        TaskError: If the template refuses the dialogue, or exceeds its bounds; the text says how.
+        TypeError: If a variable is not a JSON value.
     """
     question = {**variables, **how, "conversations": [list(chat)], "chat_template": template}
     answer = _renderer_of(os.getpid()).ask(question)

@@ -40,7 +40,7 @@ class AttachError(RunnerError):
 
 
 class BrokenPromiseError(RunnerError):
-    """An edit that does not keep on a backbone what edits promise; a bug, or a backbone that cannot be used so."""
+    """An edit that breaks a property of edits on a backbone; a bug, or a backbone that cannot be used so."""
 
 
 class SnapshotError(RunnerError):
@@ -56,15 +56,15 @@ class ExportWishError(ExportError, ValueError):
 
 
 MODEL_FAULTS = (RunnerError, SearchSpaceError, RuntimeError, ValueError, TypeError, AttributeError, LookupError)
-"""What a model raises that cannot be used as others are."""
+"""Errors of models that cannot be used as others are."""
 
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """Let a tokenizer that gives up be an error: what its library raises is no ``Exception``.
+    """Turn the panic of a tokenizer into an error: its library raises no ``Exception``.
 
     Raises:
-        BackboneError: If one gave up.
+        BackboneError: If a tokenizer panicked.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a measurement found example by example, in the few bytes that a ledger keeps of it."""
+"""Results of a measurement by example, in the few bytes that a ledger keeps."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,14 +12,14 @@ _LARGEST = float(np.finfo(_LOSS).max)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleLosses:
-    """The loss of every example of a split, in its order, and where the score is accuracy whether it was right.
+    """Loss of every example of a split, in its order, and its correctness if the score is accuracy.
 
     Attributes:
-        losses: Half floats, the lowest byte first; their mean is the measured loss, but for the rounding.
-        correct: A bit for every example, the highest of a byte first; None unless the score is the share of ones.
+        losses: Half floats, little-endian; their mean is the measured loss, up to rounding.
+        correct: One bit per example, the highest of a byte first; None unless the score is the share of ones.
 
     Raises:
-        ValueError: If the two are not of as many examples, or of none.
+        ValueError: If the two differ in their number of examples, or have none.
     """
 
     losses: bytes
@@ -35,18 +35,18 @@ class ExampleLosses:
 
     @classmethod
     def of(cls, losses: NDArray[Any], correct: NDArray[Any] | None = None) -> Self:
-        """What was measured.
+        """Pack measured values.
 
         Args:
-            losses: Of each example, ``(B,)``; one that a half float cannot hold becomes the largest.
-            correct: Whether it was right, ``(B,)``; None unless the score is the share of those that were.
+            losses: Loss of each example, ``(B,)``; one that a half float cannot hold becomes the largest.
+            correct: Whether each prediction was right, ``(B,)``; None unless the score is the share of those that were.
         """
         rounded = np.minimum(np.asarray(losses, dtype=np.float64), _LARGEST).astype(_LOSS)
         bits = None if correct is None else np.packbits(np.asarray(correct, dtype=bool)).tobytes()
         return cls(losses=rounded.tobytes(), correct=bits)
 
     def __len__(self) -> int:
-        """How many examples."""
+        """Return the number of examples."""
         return len(self.losses) // _LOSS.itemsize
 
     @property
@@ -56,7 +56,7 @@ class ExampleLosses:
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """What each example adds to the score, ``(B,)``: 1 or 0 where that is accuracy, else its loss, negated."""
+        """Contribution of each example to the score, ``(B,)``: 1 or 0 if that is accuracy, else its negated loss."""
         if self.correct is None:
             return self.negated_losses
         bits = np.unpackbits(np.frombuffer(self.correct, dtype=np.uint8), count=len(self))

@@ -1,4 +1,4 @@
-"""What is there whole or not at all: written under another name first, which no other process has."""
+"""Files and folders that are written completely or not at all: first under a name that no other process uses."""
 
 import errno
 import json
@@ -36,10 +36,10 @@ def expanded(path: str | Path) -> Path:
 
 
 def check_regular(path: Path, *, most_bytes: float = math.inf) -> None:
-    """Refuse what reading would wait for, or never end with: pipes, devices, links to them, files that are too large.
+    """Refuse pipes, devices, links to them, and files that are too large: reading them might wait or never end.
 
     Raises:
-        OSError: If it is such, or is not there.
+        OSError: If the path is such, or is missing.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
@@ -51,15 +51,15 @@ def check_regular(path: Path, *, most_bytes: float = math.inf) -> None:
 
 
 def is_pipe_or_device(path: Path) -> bool:
-    """Whether something is there that is neither a file nor a folder: reading it might wait, or never end."""
+    """Return whether a path is neither a file nor a folder: reading it might wait, or never end."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def check_all_regular(folder: Path) -> None:
-    """Refuse an export with something in it that is neither a regular file nor a folder.
+    """Refuse an export that contains something other than regular files and folders.
 
     Raises:
-        ExportError: If it has such.
+        ExportError: If it does.
     """
     for path in sorted(folder.rglob("*")):
         if not path.is_dir() and not path.is_file():
@@ -72,7 +72,7 @@ _UNFINISHED = re.compile(
 
 
 def unfinished(path: Path) -> Path:
-    """A name beside a path for what is not whole yet; what a process that was killed left there for it is deleted."""
+    """Return a temporary name beside a path; temporary files of killed processes for that path are deleted."""
     for left in abandoned(path.parent, path.name):
         with suppress(OSError):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -82,7 +82,7 @@ def unfinished(path: Path) -> Path:
 
 
 def abandoned(folder: Path, name: str | None = None) -> list[Path]:
-    """What processes of this machine that have ended left unfinished in a folder: for one name, or for any."""
+    """Return the temporary files that ended processes of this machine left in a folder: for one name, or for any."""
     try:
         found = [(path, _UNFINISHED.fullmatch(path.name)) for path in sorted(folder.iterdir())]
     except (OSError, ValueError):
@@ -97,10 +97,10 @@ def abandoned(folder: Path, name: str | None = None) -> list[Path]:
 
 
 def check_is_new(path: Path) -> None:
-    """Refuse a path where something is already.
+    """Refuse a path that exists already.
 
     Raises:
-        ExportError: If it is.
+        ExportError: If it exists.
     """
     try:
         path_exists = path.exists() or path.is_symlink()
@@ -116,9 +116,9 @@ def check_is_new(path: Path) -> None:
 
 
 def open_alike(folder: Path) -> None:
-    """Let whoever may read a folder read all that is in it, as the umask wants it.
+    """Give all files of a folder the read permissions of the folder, within the umask.
 
-    Libraries write weights for their owner alone, and what is copied has the modes of where it was.
+    Libraries write weights for their owner alone, and copied files keep the modes of their source.
     """
     mode = folder.stat().st_mode & 0o777
     for path in folder.rglob("*"):
@@ -127,7 +127,7 @@ def open_alike(folder: Path) -> None:
 
 
 def _check_whole(folder: Path) -> None:
-    """Read every file of weights and of facts once more, for a disk may lose what it took.
+    """Read all files of weights and facts once more: a disk may lose written data.
 
     Raises:
         OSError: If one is not whole.
@@ -147,7 +147,7 @@ def _check_whole(folder: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to; it becomes ``path`` at the end of the block, or is gone and nothing else is.
+    """Yield a temporary name beside ``path``; it is renamed to ``path`` at the end, or deleted after an error.
 
     Raises:
         OSError: If it cannot be written.
@@ -163,10 +163,10 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """An empty folder beside ``path`` to write into; it becomes ``path`` at the end of the block, or is gone.
+    """Yield an empty folder beside ``path``; it is renamed to ``path`` at the end, or deleted after an error.
 
     Raises:
-        ExportError: If something is at ``path``, nothing can be written there, or what was written cannot be read.
+        ExportError: If ``path`` exists, nothing can be written there, or the written files cannot be read.
     """
     temporary = unfinished(path)
     check_is_new(path)

@@ -1,7 +1,4 @@
-"""How the Hugging Face libraries are called here.
-
-Lazily, quietly, without telemetry, and without waiting for a network that is not there.
-"""
+"""Calls of the Hugging Face libraries: lazy, quiet, without telemetry, without waiting for an absent network."""
 
 import logging
 import os
@@ -20,12 +17,12 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether ``name`` could be a repository of the hub: ``model`` or ``owner/model``."""
+    """Return whether ``name`` could be a repository of the hub: ``model`` or ``owner/model``."""
     return _HUB_NAME.fullmatch(name) is not None
 
 
 def one_line(error: BaseException) -> str:
-    """The text of an error and of its deepest cause, on one line of at most 300 characters."""
+    """Return the text of an error and of its deepest cause, on one line of at most 300 characters."""
     while error.__cause__ is not None:
         error = error.__cause__
     if type(error).__name__ == "OfflineModeIsEnabled":  # its own text blames a variable that may not be set
@@ -42,12 +39,12 @@ def bounded_line(text: str, most: int = 300) -> str:
 
 @contextmanager
 def hub_access(source: str) -> Iterator[None]:
-    """Call the hub without telemetry; when its host cannot be resolved, use what is in the local cache.
+    """Call the hub without telemetry; use the local cache if the hub's host cannot be resolved.
 
-    Without the check, each file would be retried for about 25 seconds before the cache is looked at.
+    Without the check, each file would be retried for about 25 seconds before the cache is used.
 
     Args:
-        source: What is read: a folder, for which no network is used at all, or a hub name.
+        source: Folder, for which no network is used at all, or a hub name.
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import constants
@@ -63,7 +60,7 @@ def hub_access(source: str) -> Iterator[None]:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Load without progress bars and without reports of keys that are expected not to match."""
+    """Suppress progress bars, and reports of keys that are expected not to match, within the context."""
     from transformers.utils import logging as transformers_logging
 
     had_bars = transformers_logging.is_progress_bar_enabled()
@@ -80,9 +77,9 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def quiet_datasets() -> Iterator[None]:
-    """Read files without progress bars, log lines about errors that are raised anyway, and calls of the hub.
+    """Suppress progress bars, log lines about errors that are raised anyway, and calls of the hub, within the context.
 
-    Every file that ``datasets`` loads would be counted there, which without a network waits for seconds.
+    ``datasets`` reports each file that it loads to the hub, which waits for seconds without a network.
     """
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import datasets
@@ -100,7 +97,7 @@ def quiet_datasets() -> Iterator[None]:
 
 
 def _is_resolved(endpoint: str) -> bool:
-    """Whether the host of ``endpoint`` has an address; with a proxy, the proxy resolves it."""
+    """Return whether the host of ``endpoint`` has an address; with a proxy, the proxy resolves it."""
     if getproxies():
         return True
     try:

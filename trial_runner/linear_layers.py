@@ -1,6 +1,6 @@
-"""The linear layers of a backbone, however they hold their weights: plain, transposed (GPT-2), or quantised.
+"""Linear layers of a backbone, for any storage of their weights: plain, transposed (GPT-2), or quantised.
 
-Shapes: `D_in` numbers in, `D_out` numbers out.
+Shapes: `D_in` inputs, `D_out` outputs.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from trial_runner.errors import BackboneError
 
 _INT8_MOST = 127
 _NF4_BLOCK = 64
-"""Weights that share a scale; what bitsandbytes and transformers take where nobody says otherwise."""
+"""Number of weights that share a scale; the default of bitsandbytes and transformers."""
 INT4_GROUP = 32
-"""Weights of a row that share a scale."""
+"""Number of weights of a row that share a scale."""
 _INT4_LEAST = -8
 
 
 def dense_weight(layer: nn.Module) -> Tensor:
-    """The matrix ``(D_in, D_out)`` of a linear layer ``z W + b``, detached; of a quantised one what it computes with.
+    """Return the matrix ``(D_in, D_out)`` of a linear layer ``z W + b``, detached; dequantised if it is quantised.
 
     Raises:
         BackboneError: If it is no linear layer.
@@ -34,18 +34,18 @@ def dense_weight(layer: nn.Module) -> Tensor:
 
 
 class QuantizedLinear(nn.Module):
-    """A frozen linear layer whose weights are codes and scales; its products are those of the dense weights.
+    """Frozen linear layer whose weights are codes and scales; its products are those of the dense weights.
 
-    Rows do not know of each other: no numbers but the weights are rounded. Gradients go to what it reads, and what they
-    need is made dense again.
+    Rows are computed independently: only the weights are rounded. Gradients flow to the input, for which the weights
+    are dequantised again.
 
     Args:
-        codes: Of int8 ``(D_out, D_in)``; of 4 bits two a byte, of nf4 in any shape.
-        scales: Of int8 one of each row, of nf4 of each 64 numbers, of int4 ``(D_out, D_in / 32)``.
+        codes: Codes: int8 ``(D_out, D_in)``; for 4 bits two per byte, in any shape for nf4.
+        scales: Scales: one per row for int8, one per 64 numbers for nf4, ``(D_out, D_in / 32)`` for int4.
         shape: ``(D_out, D_in)``.
-        dtype: Of the dense weights.
+        dtype: Type of the dense weights.
         bias: ``(D_out,)``, or None.
-        stood_for: The class of the layer before it was quantised.
+        stood_for: Class of the layer before it was quantised.
     """
 
     codes: Tensor
@@ -61,7 +61,7 @@ class QuantizedLinear(nn.Module):
         bias: nn.Parameter | None,
         stood_for: type[nn.Module] = nn.Linear,
     ) -> None:
-        """Hold what it is given, without a copy."""
+        """Keep references to the tensors, without copies."""
         super().__init__()
         self.out_features, self.in_features = shape
         self.dtype = dtype
@@ -72,19 +72,19 @@ class QuantizedLinear(nn.Module):
 
     @property
     def kind(self) -> str:
-        """What the codes are, told by their dtype and the form of the scales."""
+        """Kind of the codes, by their dtype and the shape of the scales."""
         if self.codes.dtype == torch.int8:
             return "int8"
         return "int4" if self.scales.dim() == 2 else "nf4"
 
     @property
     def weight(self) -> Tensor:
-        """The dense weights ``(D_out, D_in)``, anew each time; writing to them changes nothing."""
+        """Dense weights ``(D_out, D_in)``, computed on each access; writes to them have no effect."""
         return self.dense()
 
     @torch.no_grad()
     def dense(self) -> Tensor:
-        """The dense weights, ``(D_out, D_in)``."""
+        """Dequantise the weights, ``(D_out, D_in)``."""
         if self.kind == "int8":
             return (self.codes * (self.scales.float() / _INT8_MOST).unsqueeze(1)).to(self.dtype)
         if self.kind == "int4":
@@ -102,16 +102,16 @@ class QuantizedLinear(nn.Module):
         return dense.flatten()[:numbers].view(self.out_features, self.in_features)
 
     def forward(self, given: Tensor) -> Tensor:
-        """``(..., D_in)`` to ``(..., D_out)``, in the dtype of autocast, else of what is given."""
+        """Map ``(..., D_in)`` to ``(..., D_out)``, in the dtype of autocast, else of the input."""
         found = self.product(given)
         return found if self.bias is None else found + self.bias.to(found.dtype)
 
     def product(self, given: Tensor, outputs: slice = slice(None)) -> Tensor:
-        """The same without the bias.
+        """Return the product without the bias.
 
         Args:
-            given: ``(..., D_in)``.
-            outputs: Which of the numbers out are wanted.
+            given: Input, ``(..., D_in)``.
+            outputs: Slice of the outputs to compute.
         """
         kind = given.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else given.dtype
@@ -120,7 +120,7 @@ class QuantizedLinear(nn.Module):
 
 
 class _Product(torch.autograd.Function):
-    """``x W'`` without keeping the dense weights for the gradient."""
+    """Product ``x W'`` that does not keep the dense weights for the gradient."""
 
     generate_vmap_rule = True
 
@@ -139,14 +139,15 @@ class _Product(torch.autograd.Function):
 
 
 def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
-    """Put quantised layers without weights where transformers would quantise, in a model on the device ``meta``.
+    """Replace the layers that transformers would quantise by quantised layers on the ``meta`` device.
 
     Args:
+        model: Model on the device ``meta``.
         kind: ``nf4``, ``int8`` or ``int4``.
-        dtype: Of weights that are not quantised.
+        dtype: Type of weights that are not quantised.
 
     Raises:
-        BackboneError: If a layer cannot be held so, or none can.
+        BackboneError: If a layer cannot be quantised so, or none can.
     """
     from transformers.pytorch_utils import Conv1D
     from transformers.quantizers.base import HfQuantizer
@@ -175,7 +176,7 @@ def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
 
 
 def _imagined(kind: str, rows: int, columns: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Codes and scales of a layer."""
+    """Return codes and scales of a layer."""
     numbers = rows * columns
     if kind == "int8":
         return torch.empty((rows, columns), dtype=torch.int8), torch.empty(rows)
@@ -186,7 +187,7 @@ def _imagined(kind: str, rows: int, columns: int, dtype: torch.dtype) -> tuple[T
 
 
 def no_layers(kind: str) -> BackboneError:
-    """What is wrong where nothing is quantised."""
+    """Return the error of a model in which no layer can be quantised."""
     return BackboneError(
         f"a backbone must have linear layers of torch to be held in {kind}; it has none. "
         "Take backbone.quantization: nf4."
@@ -194,15 +195,16 @@ def no_layers(kind: str) -> BackboneError:
 
 
 def hold_quantized(model: nn.Module, *, keeps: bool = True) -> dict[str, nn.Module]:
-    """Put a `QuantizedLinear` in the place of every layer of bitsandbytes or torchao.
+    """Replace every layer of bitsandbytes or torchao by a `QuantizedLinear`.
 
-    Codes and scales stay where they are, but for those of int4, of which torchao has one in a byte.
+    Codes and scales are shared, except those of int4, of which torchao stores one per byte.
 
     Args:
-        keeps: Whether the layers are wanted back; else each is let go before the next.
+        model: Model, changed in place.
+        keeps: Whether the replaced layers are returned; else each is released before the next is replaced.
 
     Returns:
-        The layers that stood there, each with its name.
+        The replaced layers by name.
     """
     before: dict[str, nn.Module] = {}
     for name in [name for name, one in model.named_modules() if _kind_of(one) is not None]:
@@ -216,7 +218,7 @@ def hold_quantized(model: nn.Module, *, keeps: bool = True) -> dict[str, nn.Modu
 
 
 def _kind_of(layer: nn.Module) -> str | None:
-    """Which library's layer it is, told without importing any."""
+    """Return the class or library of a quantised layer, without importing any library; None for other layers."""
     if type(layer) is nn.Linear:
         return "torchao" if type(layer.weight).__module__.startswith("torchao.") else None
     is_of_4_or_8 = type(layer).__module__ == "bitsandbytes.nn.modules" and type(layer).__name__ in _TAKEN_OVER
@@ -273,7 +275,7 @@ _TAKEN_OVER: dict[str, Callable[[Any], QuantizedLinear]] = {
 
 
 def hold_dense(model: nn.Module) -> None:
-    """Put the layer that it stood for, with its dense weights, in the place of every quantised one."""
+    """Replace every quantised layer by the layer it stood for, with its dense weights."""
     found = [(name, one) for name, one in model.named_modules() if isinstance(one, QuantizedLinear)]
     for name, layer in found:
         weight = layer.dense()
@@ -291,19 +293,19 @@ def hold_dense(model: nn.Module) -> None:
 
 
 def frozen_weights(model: nn.Module) -> dict[str, Tensor | QuantizedLinear]:
-    """The parameters of a model by name, and for those that are quantised the layers that hold them."""
+    """Return the parameters of a model by name; for quantised ones, the layers that hold them."""
     layers = {f"{name}.weight": one for name, one in model.named_modules() if isinstance(one, QuantizedLinear)}
     return {**dict(model.named_parameters()), **layers}
 
 
 def products_of(model: nn.Module) -> Iterator[nn.Linear]:
-    """The linear layers of a model whose weights are nothing else, as that of a head may be the embedding."""
+    """Yield the linear layers of a model that share no weights with an embedding."""
     tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     yield from (one for one in model.modules() if isinstance(one, nn.Linear) and id(one.weight) not in tables)
 
 
 def held_bytes(model: nn.Module) -> int:
-    """What the weights of a model take, codes and scales among them."""
+    """Return the bytes of the weights of a model, codes and scales included."""
     quantized = [one for one in model.modules() if isinstance(one, QuantizedLinear)]
     tensors = dict.fromkeys([*model.parameters(), *(held for one in quantized for held in one.buffers())])
     return sum(one.numel() * one.element_size() for one in tensors)

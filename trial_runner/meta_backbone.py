@@ -1,6 +1,6 @@
-"""A backbone and a task that are not there: shapes alone, over which packs say what trials would take on a GPU.
+"""Packs on the meta device: shapes of a backbone and a task, from which the memory of trials on a GPU is computed.
 
-Nothing is loaded but ``config.json``: every weight is one number that is seen as often as the weight has numbers.
+Only ``config.json`` is loaded: every weight is one number, expanded to the shape of the weight.
 """
 
 from contextlib import nullcontext
@@ -23,33 +23,33 @@ from trial_runner.tasks import TASK_KINDS, Prepared, PreparedTask, PreparedTextT
 from trial_runner.tasks.token_rows import TokenRows
 
 _EXAMPLES = 256
-"""Of each split: as many as a step, or a pass of an evaluation, may take of them."""
+"""Number of examples of each split: at least that of a step, and of a pass of an evaluation."""
 _EVALUATED = 16
-"""Examples of each slot in a pass of an evaluation."""
+"""Number of examples per slot in a pass of an evaluation."""
 _OF_CLASSES = ("classification", "regression")
 _ALL_IS_LEARNED = ("instruction",)
 
 
 class ImaginedPack(TrialPack):
-    """A pack of a backbone without weights; nothing can be trained in it.
+    """Pack of a backbone without weights; nothing can be trained in it.
 
     Attributes:
-        weights_bytes: What the backbone would take on a GPU.
-        blocks_bytes: The same of each of its blocks.
-        tokens: Of every example.
+        weights_bytes: Bytes of the backbone's weights on a GPU.
+        blocks_bytes: Bytes of each of its blocks.
+        tokens: Number of tokens of every example.
     """
 
     def __init__(self, backbone: str | BackboneSource, task: Task, *, slots: int, as_gpu: bool = True) -> None:
         """Read the backbone's config.
 
         Args:
-            backbone: Its name, or how its weights are held as well.
-            task: Its texts are all as long as the task lets them be.
-            slots: How many trials it takes.
+            backbone: Name of the backbone, or its source with the way its weights are held.
+            task: Task; all of its texts have the largest length.
+            slots: Number of trials.
             as_gpu: Whether it computes as a GPU would, with products in bf16; else as a CPU in fp32.
 
         Raises:
-            BackboneError: If the backbone has no config, or what quantises it is not installed.
+            BackboneError: If the backbone has no config, or its quantization library is not installed.
             UnsupportedBackboneError: If its family cannot be used.
         """
         register_attention()
@@ -71,7 +71,7 @@ class ImaginedPack(TrialPack):
 
 
 def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> Backbone:
-    """A backbone whose linear layers may be in bf16, as a GPU has them."""
+    """Return a backbone whose linear layers are in bf16 if it stands for one on a GPU."""
     check_quantization(source)
     config = config_of(source.name)
     kinds = {StackKind.DECODER: "AutoModelForCausalLM", StackKind.ENCODER_DECODER: "AutoModelForSeq2SeqLM"}
@@ -99,7 +99,7 @@ def _seen_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _task(task: Task, backbone: Backbone) -> Prepared:
-    """Examples that are all as long as the task, and the backbone's positions, let them be."""
+    """Return a task whose examples all have the largest length of the task and the backbone's positions."""
     most = backbone.position_limit_tokens or 1 << 30
     longest = min(task.max_tokens, most)
     if task.kind in _OF_CLASSES:

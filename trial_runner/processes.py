@@ -1,4 +1,4 @@
-"""Which process did something, so that any other can tell whether it still runs."""
+"""Identity of processes, by which any other process can decide whether one still runs."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ _START_FIELD = 19  # of /proc/PID/stat, counted from its state
 
 
 def machine_mark() -> str:
-    """What tells this machine since its start, and this container, from every other: 12 hex digits."""
+    """Return 12 hex digits that identify this machine since its start, and this container."""
     return _mark_seen_by(os.getpid())
 
 
@@ -26,7 +26,7 @@ def _mark_seen_by(_process: int) -> str:
 
 
 def start_of(process: int) -> str | None:
-    """When a process of this machine started, as the machine counts; empty where that is not told; None if it ended."""
+    """Return the start time of a local process in clock ticks; empty if it is hidden, None if it has ended."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -41,7 +41,7 @@ def start_of(process: int) -> str | None:
 
 
 def has_ended(machine: str, process: int, start: str) -> bool:
-    """Whether a process has certainly ended; of another machine's nobody here can tell."""
+    """Return whether a process has certainly ended; false for one of another machine."""
     if machine != machine_mark():
         return False
     found = start_of(process)

@@ -1,4 +1,4 @@
-"""What is asked of a pack and what it answers: plain values and the protocol. No torch."""
+"""Requests to a pack and its results: plain values and the protocol. No torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from trial_runner.training import Training
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan(Training):
-    """How every trial of a study is trained, and when it is measured on what.
+    """Training of every trial of a study, with the steps and the split of its measurements.
 
     Attributes:
         evaluate_at_steps: Steps after which a split is measured, ascending; the last is ``steps``.
-        measured_split: The split; the search sees ``validation``, confirmations ``test``.
-        rung_examples: Most of its examples that are measured before the last step; None for all of them.
+        measured_split: Measured split: ``validation`` in a search, ``test`` in a confirmation.
+        rung_examples: Largest number of its examples that are measured before the last step; None for all of them.
     """
 
     evaluate_at_steps: tuple[int, ...]
@@ -27,7 +27,7 @@ class TrainingPlan(Training):
     rung_examples: int | None = None
 
     def __post_init__(self) -> None:
-        """Check what `Training` has not."""
+        """Check the measurements; `Training` checks the rest."""
         if self.measured_split not in ("validation", "test"):
             raise RequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
         if self.rung_examples is not None and not self.rung_examples >= 1:
@@ -38,21 +38,21 @@ class TrainingPlan(Training):
             raise RequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
 
     def steps_to_evaluation(self, step: int) -> int:
-        """Steps from one to the next that is measured; 0 after the last."""
+        """Return the number of steps from a step to the next measurement; 0 after the last."""
         return next((at - step for at in self.evaluate_at_steps if at > step), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """One trial to train.
+    """Trial to train.
 
     Attributes:
         trial: Number of the trial in its study.
-        attempt: Which attempt at it this is, from 1.
+        attempt: Number of the attempt at it, from 1.
         learning_rates: Peaks of the edits at attention sublayers, of those at FFN sublayers (and of the stack's norms),
-            and of the task head; 0 where there are none.
-        plan: How to train.
-        seed: Of initialisation, data order and dropout. The same for every attempt.
+            and of the task head; 0 if there are none.
+        plan: Plan of the training.
+        seed: Seed of initialisation, data order and dropout. The same for every attempt.
     """
 
     trial: int
@@ -63,7 +63,7 @@ class TrialRequest:
     seed: int
 
     def __post_init__(self) -> None:
-        """Check the signs; 0, infinity and NaN are let through so that isolation can be tested."""
+        """Check the signs; 0, infinity and NaN are accepted so that isolation can be tested."""
         for name, rate in zip(("attention", "ffn", "head"), self.learning_rates, strict=True):
             if rate < 0:
                 raise RequestError(f"learning rate of {name} must not be negative; got {rate}.")
@@ -71,19 +71,19 @@ class TrialRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A measurement of one trial, as its pack made it and as it is recorded; one per trial and step.
+    """Measurement of one trial, from its pack to its record; one per trial and step.
 
     Attributes:
-        step: Optimiser steps done.
-        score: The task's metric on the validation split; higher is better.
-        metrics: Every metric measured, the loss among them as ``validation_loss``, and how many of the predictions are
-            the most frequent one as ``same_prediction``.
+        step: Number of optimizer steps done.
+        score: Metric of the task on the validation split; higher is better.
+        metrics: Every measured metric, the loss among them as ``validation_loss``, and as ``same_prediction`` the
+            number of predictions that are the most frequent one.
         train_loss: Mean training loss over the steps since the last reading.
         seconds: Compute time of this trial since the last reading.
         attempt: Attempt at the trial that measured it first.
-        rung: Index of the rung that the step belongs to; None between rungs, and before it is recorded.
-        heard_at: When it was recorded, UTC; None before.
-        examples: The same example by example; None where that was not measured, and once it is recorded apart.
+        rung: Index of the rung of the step; None between rungs, and before it is recorded.
+        heard_at: Time of the record, UTC; None before.
+        examples: Results by example; None if they were not measured, and once they are recorded apart.
     """
 
     trial: int
@@ -100,10 +100,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A trial that cannot go on; it has left its pack.
+    """Failure of a trial; it has left its pack.
 
     Attributes:
-        step: Optimiser steps done when it failed.
+        step: Number of optimizer steps done when it failed.
         reason: One line.
     """
 
@@ -114,10 +114,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All that is needed to continue a trial: opaque named arrays and JSON-able facts.
+    """State from which a trial is continued: opaque named arrays and JSON-able facts.
 
     Attributes:
-        step: Optimiser steps done.
+        step: Number of optimizer steps done.
         facts: JSON-able; holds the configuration and the counts among others.
         tensors: Named arrays (torch tensors on the CPU in the real runner; anything for others).
     """
@@ -129,21 +129,21 @@ class Snapshot:
 
 
 class Pack(Protocol):
-    """K slots over one frozen backbone, each training a trial of its own, which is known by its number.
+    """K slots over one frozen backbone, each with a trial of its own, identified by its number.
 
     A trial in a pack equals the same trial alone, and no slot can disturb another.
     """
 
     @property
     def free_slots(self) -> int:
-        """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
+        """Number of trials that can still be admitted; negative while memory does not suffice for all that it holds."""
 
     @property
     def steps_to_reading(self) -> int:
-        """Steps until one of its trials is measured; 0 if none goes on."""
+        """Number of steps to the next measurement of one of its trials; 0 if none goes on."""
 
     def admit(self, request: TrialRequest) -> None:
-        """Take a trial in. Raises `RunnerError` if it cannot be built."""
+        """Admit a trial. Raises `RunnerError` if it cannot be built."""
 
     def advance(self, steps: int) -> Sequence[Reading | Failure]:
         """Train every trial by up to ``steps`` steps; readings fall at the plan's evaluation steps.
@@ -155,29 +155,29 @@ class Pack(Protocol):
         """Remove a trial; its slot is free again and the frozen backbone is untouched."""
 
     def snapshot(self, trial: int) -> Snapshot:
-        """The state of a trial, detached from it."""
+        """Return the state of a trial, detached from it."""
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
         """Admit a trial and put it in the state of the snapshot."""
 
 
 class PackRunner(Protocol):
-    """What a worker holds: opens packs, and keeps snapshots in files."""
+    """Interface of the runner of a worker: opens packs, and keeps snapshots in files."""
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """What must be the same wherever trials of a study are trained, in words, with a hash of it."""
+        """Hashes, by name, of the inputs that must be equal on all machines that train trials of a study."""
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> Pack:
-        """An empty pack of ``slots`` slots.
+        """Return an empty pack.
 
         Args:
-            slots: How many.
-            fitting: With a plan, fewer slots where memory does not hold so many trials of it.
+            slots: Number of slots.
+            fitting: Plan of trials for which memory must suffice: the pack may have fewer slots. None sets no bound.
         """
 
     def save(self, snapshot: Snapshot, folder: Path) -> Path:
         """Write a snapshot to a new file in ``folder`` (temporary name, fsync, read back, rename); return its path."""
 
     def load(self, path: Path) -> Snapshot:
-        """Read a snapshot back. Raises `SnapshotError` if it is damaged."""
+        """Read a snapshot. Raises `SnapshotError` if it is damaged."""

@@ -1,4 +1,4 @@
-"""What a worker holds: one backbone, one task, and the packs over them."""
+"""Runner of a worker: one backbone, one task, and the packs over them."""
 
 import os
 from collections.abc import Hashable, Mapping
@@ -44,37 +44,37 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp64")
 AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
-"""Environment variable: what ``auto`` is, whatever the hardware has, so that a machine gives the numbers of another."""
+"""Environment variable with the meaning of ``auto`` on any hardware, so that a machine gives the numbers of another."""
 
 _TOLD_DIGITS = 12
 _PROBES = ("mam_adapter", "houlsby_adapter")
 _LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
-"""Far more than a trial takes: times the widest activation of each layer, for texts of up to so many tokens, whose
-attention is wider beyond; and times the backbone's weights."""
+"""Upper bounds of the memory of a trial: a multiple of the widest activation of each layer, for texts of so many tokens,
+beyond which attention is wider; and a multiple of the backbone's weights."""
 
 _TOKENS_WRITTEN = 8
-"""The same of a token that is read or written when texts are written: keys and values, and what one layer computes."""
+"""The same per token that is read or written in generation: keys and values, and the activations of one layer."""
 
 _MOST_ON_CPU = 2
-"""As `MOST_ON_GPU`; packs save little on a CPU, and of fewer at once every proposal learns from more trials."""
+"""Largest number of slots on a CPU: packs save little there, and fewer trials at once inform each proposal better."""
 
 _LARGE_STEP = 1e11
-"""Floating-point operations of a step, from where on a CPU several trials in a pass win nothing."""
+"""Number of floating-point operations of a step from which a CPU gains nothing by several trials in a pass."""
 
 
 class TorchRunner:
-    """See `trial_runner.requests.PackRunner`.
+    """Runner on torch; see `trial_runner.requests.PackRunner`.
 
     Args:
-        backbone: Loaded with the attention implementation of `trial_runner.attachment.attention`; with its
+        backbone: Backbone with the attention implementation of `trial_runner.attachment.attention`, and with its
             language-model head for a task whose answer is a text.
-        task: What its trials learn.
-        precision: ``auto`` takes bf16 products where the hardware has them; ``fp64`` is for exact comparisons and
+        task: Task of its trials.
+        precision: ``auto`` takes bf16 products if the hardware has them; ``fp64`` is for exact comparisons and
             needs a backbone loaded in float64.
-        mesh: The ranks that hold a part of the backbone's blocks each; None for all of them here.
+        mesh: Ranks that hold a part of the backbone's blocks each; None for all of them here.
 
     Attributes:
-        blocks: Those that are shared out; None where all of them are here.
+        blocks: Sharded blocks; None if all of them are here.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class TorchRunner:
         precision: str = "auto",
         mesh: "DeviceMesh | None" = None,
     ) -> None:
-        """Move the backbone to the device and put the hooks on."""
+        """Move the backbone to the device and attach the hooks."""
         self.backbone = backbone
         self.task = task
         place = default_device()
@@ -116,11 +116,11 @@ class TorchRunner:
         return {name: value[:_TOLD_DIGITS] for name, value in known.items()}
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> TrialPack:
-        """An empty pack.
+        """Return an empty pack.
 
         Args:
-            slots: How many trials it takes.
-            fitting: With a plan, fewer where memory does not hold so many trials of it.
+            slots: Number of trials.
+            fitting: Plan of trials for which memory must suffice: the pack may have fewer slots. None sets no bound.
         """
         is_cuda = self._frozen.device.device.type == "cuda"
         recorder = Recorder() if is_cuda and self.blocks is None else None  # gathering of blocks cannot be recorded
@@ -136,7 +136,7 @@ class TorchRunner:
         return TrialPack(self._frozen, self._objective, slots=wanted, recorder=recorder)
 
     def _fit_beyond_doubt(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
-        """Whether there is on a CPU so much memory that a plan, which takes a second, would tell nothing new."""
+        """Return whether a CPU has so much memory that the memory plan, which takes a second, can be skipped."""
         tokens = int(self._objective.lengths("train").max(initial=1))
         widest = self._frozen.widest_bytes(slots * plan.examples_of(tokens), max(tokens, tokens**2 // _TOKENS_A_LAYER))
         layers = self._frozen.shape.encoder_layers + self._frozen.shape.decoder_layers
@@ -146,7 +146,7 @@ class TorchRunner:
         return widest > 0 and most < free_bytes
 
     def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
-        """How many trials fit by the plan of their memory; evaluations are made as small as they must be."""
+        """Return the number of trials that fit by their memory plan; evaluations become as small as necessary."""
         pack = TrialPack(self._frozen, self._objective, slots=2, recorder=recorder)
         one = self._planned(pack, plan, 1)
         if one.of_training.slot_bytes > free_bytes and plan.checkpointing == "auto":
@@ -165,23 +165,23 @@ class TorchRunner:
         return slots
 
     def trial_bytes(self, plan: TrainingPlan) -> int:
-        """What a trial takes of the process that edits all blocks alike.
+        """Return the bytes of a trial in the process that edits all blocks.
 
-        On a CPU the heap takes more than what lives in it, for what is free lies between.
+        On a CPU the heap is larger than its live data, because of fragmentation.
         """
         planned = self._planned(self.open_pack(1), plan, 1).slot_bytes
         return planned if self._frozen.device.is_gpu else int(planned / USABLE)
 
     @property
     def weights_bytes(self) -> int:
-        """What is frozen takes, an output layer of its own among it; on a CPU, where that is more, the mapped files."""
+        """Bytes of the frozen weights, an output layer of its own included; on a CPU at least the mapped files."""
         held = held_bytes(nn.ModuleList([self._frozen.model, *self._objective.frozen_modules]))
         source = self.backbone.source
         is_mapped = source.is_as_stored and not self._frozen.device.is_gpu
         return max(held, mapped_bytes(Path(source_of(source.name)))) if is_mapped else held
 
     def shares_passes(self, plan: TrainingPlan) -> bool:
-        """Whether unlike trials are computed in one pass: on a CPU not where a step is large."""
+        """Return whether unlike trials are computed in one pass; not on a CPU with large steps."""
         longest = int(self._objective.lengths("train").max(initial=1))
         return not is_wide(self._frozen, plan.examples_of(longest), longest)
 
@@ -193,7 +193,7 @@ class TorchRunner:
         return self._plans[key]
 
     def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
-        """Trials whose memory stands for that of others: of unlike structures, which share no product of their own."""
+        """Return trials whose memory is representative: of unlike structures, which share no product of their own."""
         shape = self._frozen.shape
         return [
             TrialRequest(
@@ -211,16 +211,18 @@ class TorchRunner:
     load = staticmethod(load_snapshot)
 
     def close(self) -> None:
-        """Take the hooks off the backbone."""
+        """Remove the hooks from the backbone."""
         self._frozen.recomputation.switch(is_on=False)
         self._frozen.attachment.detach()
 
 
 def is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool:
-    """Whether a CPU takes a second or more for a step of one trial: of three passes, products and sums.
+    """Return whether a step of one trial takes a CPU a second or more: three passes of products and sums.
 
     Args:
-        tokens: Of a usual example.
+        shape: Shape of the backbone.
+        tokens: Number of tokens of a usual example.
+        plan: Plan of the training.
     """
     return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > _LARGE_STEP
 
@@ -237,16 +239,16 @@ def open_runner(
     """Load a backbone and a task for a worker.
 
     Args:
-        backbone: Which one, and how its weights are held; or its name alone.
-        task: Where the texts come from; tokenised once and cached on disk.
+        backbone: Source of the backbone and of its weights; or its name alone.
+        task: Source of the texts; tokenised once and cached on disk.
         precision: One of `PRECISIONS`.
-        threads: Compute threads, from the cores that the worker was given.
+        threads: Number of compute threads, from the cores of the worker.
         mesh: See `TorchRunner`.
-        inputs: Digest that both must have; None lets everything through.
+        inputs: Digest that both must have; None accepts any.
 
     Raises:
-        BackboneError: If the backbone cannot be had.
-        TaskError: If the task cannot be had, or there are other inputs.
+        BackboneError: If the backbone cannot be loaded.
+        TaskError: If the task cannot be loaded, or the inputs differ.
     """
     source = BackboneSource.of(backbone)
     make_known(source.name)
@@ -272,7 +274,7 @@ def runner_of(
     """Load a backbone for a task that is prepared; see `open_runner`.
 
     Raises:
-        BackboneError: If the backbone cannot be had.
+        BackboneError: If the backbone cannot be loaded.
     """
     torch.set_num_threads(max(1, threads))
     torch.set_flush_denormal(True)
@@ -287,11 +289,11 @@ def runner_of(
 
 
 def chosen_precision(precision: str, place: torch.device, source: BackboneSource | None = None) -> str:
-    """What a precision is on a device: ``auto`` is ``bf16`` where the hardware or the weights have it, else ``fp32``.
+    """Return the precision on a device: ``auto`` is ``bf16`` if the hardware or the weights have it, else ``fp32``.
 
     Raises:
-        RequestError: If it is none of `PRECISIONS`, or one that weights in bf16 have no products in, or
-            `AUTO_PRECISION` is neither of these two.
+        RequestError: If it is none of `PRECISIONS`, or weights in bf16 have no products in it, or
+            `AUTO_PRECISION` is neither ``bf16`` nor ``fp32``.
     """
     if precision not in PRECISIONS:
         raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
@@ -308,7 +310,7 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
 
 
 def _has_fast_bf16(place: torch.device) -> bool:
-    """Whether bf16 products are faster than fp32: GPUs that have them, CPUs with AMX or AVX-512 BF16."""
+    """Return whether bf16 products are faster than fp32: on GPUs that have them, and CPUs with AMX or AVX-512 BF16."""
     if place.type == "cpu":
         return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
     return place.type != "cuda" or bool(torch.cuda.is_bf16_supported())

@@ -1,4 +1,4 @@
-"""Loggers of libraries, told to be quiet for a while. Imports none of the libraries."""
+"""Context managers that silence the loggers of libraries. Imports none of the libraries."""
 
 import logging
 from collections.abc import Iterator

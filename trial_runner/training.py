@@ -1,4 +1,4 @@
-"""How every trial of a study is trained, as a study file has it."""
+"""Training of a trial, by the keys of a study file."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from search_space.field_types import Number, Positive, Size
 
 
 def _betas(value: object) -> object:
-    """Two numbers from 0 that are below 1."""
+    """Refuse any value but two numbers from 0 to below 1."""
     pair = value if isinstance(value, list | tuple) else ()
     if len(pair) != 2 or not all(_is_number(beta) and 0 <= beta < 1 for beta in pair):
         raise ValueError("must be two numbers from 0 to below 1, such as [0.9, 0.98]")
@@ -17,7 +17,7 @@ def _betas(value: object) -> object:
 
 
 def _auto_or_examples(value: object) -> object:
-    """``auto``, or a whole number from 1."""
+    """Refuse any value but ``auto`` and whole numbers from 1."""
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise ValueError("must be auto or a whole number from 1")
@@ -29,27 +29,27 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", validate_default=True))
 class Training:
-    """How every trial is trained.
+    """Training of every trial of a study.
 
     Attributes:
-        steps: Optimiser steps of a full trial.
-        batch_size: Examples of a step.
-        batch_tokens: Most tokens of a step, padding counted: steps of long examples have fewer of them than
-            ``batch_size``, at least one. Null sets no bound.
+        steps: Number of optimizer steps of a full trial.
+        batch_size: Number of examples per step.
+        batch_tokens: Largest number of tokens per step, padding included: steps of long examples have fewer of them
+            than ``batch_size``, at least one. Null sets no bound.
         head_learning_rate: Peak learning rate of the task head, which is trained beside every delta.
         warmup_fraction: Share of the steps over which learning rates rise from 0.
-        schedule: What they do then: ``linear`` falls to 0 in a line, ``cosine`` along half a wave (Loshchilov & Hutter
-            2017, one period), ``constant`` stays.
-        lora_dropout: Share of what low-rank maps read that they do not see in a step (Hu et al. 2022), another share in
-            each; all of it is seen when they are measured.
-        weight_decay: Decoupled (AdamW), of deltas and head.
+        schedule: Learning rates after the warmup: ``linear`` falls to 0 in a line, ``cosine`` along half a wave
+            (Loshchilov & Hutter 2017, one period), ``constant`` stays.
+        lora_dropout: Share of the input of low-rank maps that is dropped in training (Hu et al. 2022), drawn anew in
+            each step; nothing is dropped in a measurement.
+        weight_decay: Decoupled weight decay (AdamW) of deltas and head.
         betas: Decay rates of AdamW's two moments.
         clip_norm: Largest global norm of a trial's gradient; null leaves it as it is.
-        precision: ``auto`` is bf16 where the hardware has it.
-        checkpointing: Whether the backward pass computes the blocks of the backbone again instead of keeping what they
-            computed, for a third more time; ``auto`` does where a trial would not fit alone. Scores are the same.
-        micro_batch: Most examples of a trial that are computed at a time; their gradients are added up, so that a step
-            is the same. ``auto`` is all of them, or fewer where a trial would not fit alone, checkpointed.
+        precision: ``auto`` is bf16 if the hardware has it.
+        checkpointing: Whether the backward pass recomputes the blocks of the backbone instead of keeping their
+            activations, for a third more time; ``auto`` does if a trial would not fit alone. Scores are the same.
+        micro_batch: Largest number of examples of a trial per pass; gradients are accumulated, so that a step
+            is the same. ``auto`` is all of them, or fewer if a trial would not fit alone with checkpointing.
     """
 
     steps: Annotated[Size, Field(le=1_000_000_000)] = 200
@@ -67,7 +67,7 @@ class Training:
     micro_batch: Annotated[Literal["auto"] | int, BeforeValidator(_auto_or_examples)] = "auto"
 
     def examples_of(self, tokens: int) -> int:
-        """Examples of a step whose longest has so many tokens."""
+        """Return the number of examples of a step whose longest one has a number of tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // max(1, tokens)))
