@@ -49,7 +49,7 @@ AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 _TOLD_DIGITS = 12
 _PROBES = ("mam_adapter", "houlsby_adapter")
 _LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
-"""Upper bounds of the memory of a trial: a multiple of the widest activation of each layer, for texts of so many tokens,
+"""Bounds of a trial's memory: a multiple of the widest activation of each layer, for texts of so many tokens,
 beyond which attention is wider; and a multiple of the backbone's weights."""
 
 _TOKENS_WRITTEN = 8
