@@ -1,7 +1,7 @@
-"""Deltas on a frozen backbone: joining them to its ports, and leaving no trace.
+"""Attachment of deltas to the ports of a frozen backbone, and their removal without a trace.
 
-`Attachment` puts hooks on a backbone once; which delta set they apply is switched per forward pass, so that many
-trials can share the backbone. Without an active set every hook passes its tensor on untouched.
+`Attachment` puts hooks on a backbone once; the active delta set is switched per forward pass, so that many
+trials can share the backbone. Without an active set every hook returns its tensor unchanged.
 """
 
 import inspect
@@ -30,7 +30,7 @@ Location = tuple[str, str]
 
 
 class _Tap:
-    """The hooks of one sublayer: captures what is read, changes what is written."""
+    """Hooks of one sublayer: they capture tensors that edits read, and change tensors that edits write."""
 
     def __init__(self, attachment: "Attachment", sublayer: Sublayer, *, is_of_no_token: bool = False) -> None:
         self._attachment = attachment
@@ -40,7 +40,7 @@ class _Tap:
         self.heads = HeadEdits(self.plan, self.values, lambda: attachment.real)
 
     def plan(self) -> PackedPlan | None:
-        """What the active deltas do here."""
+        """Return the plan of the active deltas for this sublayer; None without any."""
         active = self._attachment.active
         return None if active is None else active.plans.get(self._sublayer)
 
@@ -56,7 +56,7 @@ class _Tap:
         return tensor
 
     def _apply(self, plan: PackedPlan, port: Port, h: Tensor, module: nn.Module) -> Tensor:
-        """Parallel edits of a port from what they read, summed; then the sequential ones in order."""
+        """Apply the parallel edits of a port, summed, then the sequential ones in order."""
         for edits in plan.parallel.get(port, ()):
             h = self.heads.compose(edits, h)
         for edits in plan.sequential.get(port, ()):
@@ -66,7 +66,7 @@ class _Tap:
         return h
 
     def hooks(self, module: nn.Module, side: str, ports: Mapping[PortLocation, tuple[Port, ...]]) -> Handle:
-        """Put one hook on a side of a module, for all ports that are there."""
+        """Register one hook on a side of a module, for all ports there."""
 
         def change(tensor: Tensor) -> Tensor:
             plan = self.plan()
@@ -90,7 +90,7 @@ class _Tap:
 
 
 def _on_part(location: PortLocation, tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change one of several slices of the last axis; the tensor itself where nothing changes."""
+    """Change one of several slices of the last axis; return the tensor itself if nothing changes."""
     if len(location.shares) == 1:
         return change(tensor)
     parts = list(torch.split(tensor, location.sizes(tensor.shape[-1]), dim=-1))
@@ -105,14 +105,14 @@ class Attachment:
     """Hooks on the ports of a frozen backbone.
 
     Args:
-        model: The base model, loaded with the attention implementation `trial_runner.attachment.attention.ATTENTION`.
+        model: Base model, loaded with the attention implementation `trial_runner.attachment.attention.ATTENTION`.
 
     Raises:
-        AttachError: If the model lacks one of them.
+        AttachError: If the model lacks a port.
     """
 
     def __init__(self, model: nn.Module, family: BackboneFamily, shape: BackboneShape) -> None:
-        """Put the hooks on."""
+        """Register the hooks."""
         self.active: PackedDeltas | None = None
         self.real: Tensor | None = None
         self._model = model
@@ -133,7 +133,7 @@ class Attachment:
             raise AttachError(f"a {family.name} backbone must have all ports of its family; got: {error}.") from error
 
     def _see_mask(self, model: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Know which tokens of an encoder are real, for gates of a sample's mean."""
+        """Record the mask of real tokens of an encoder, for gates of a sample's mean."""
         given = inspect.signature(model.forward).bind(*positional, **named).arguments if self.active else {}
         self.real = given.get("attention_mask")
 
@@ -160,7 +160,7 @@ class Attachment:
 
     @contextmanager
     def using(self, deltas: DeltaSet | PackedDeltas) -> Iterator[None]:
-        """Apply deltas to every forward pass within the block; those of several slots to a block of rows each."""
+        """Apply deltas to every forward pass within the context; those of several slots to a block of rows each."""
         packed = deltas if isinstance(deltas, PackedDeltas) else PackedDeltas([deltas])
         weights = {} if packed.whole is None else packed.whole.weights()
         with swapped(self._model, weights) if weights else nullcontext(), self.resumed(packed):
@@ -168,7 +168,7 @@ class Attachment:
 
     @contextmanager
     def resumed(self, packed: PackedDeltas) -> Iterator[None]:
-        """Apply deltas within the block, as `using` does, to a part of a pass that holds whole blocks; weights stay."""
+        """Apply deltas as `using` does to a part of a pass that has whole blocks; weights stay."""
         before, self.active = self.active, packed
         try:
             yield
@@ -178,11 +178,11 @@ class Attachment:
                 tap.heads.clear()
 
     def blocks(self) -> list[nn.Module]:
-        """Of all stacks, from the input to the output."""
+        """Return the blocks of all stacks, from the input to the output."""
         return [block for stack in stacks_of(self._model, self._table, self.shape) for block in stack]
 
     def detach(self) -> None:
-        """Take every hook off; the model is as it was before."""
+        """Remove every hook; the model is as before."""
         for handle in self._handles:
             handle.remove()
         for module in self._tapped:
@@ -197,7 +197,7 @@ class Attachment:
 
 
 def stacks_of(model: nn.Module, table: PortTable, shape: BackboneShape) -> list[list[nn.Module]]:
-    """The blocks of every stack of a base model, from the input to the output."""
+    """Return the blocks of every stack of a base model, from the input to the output."""
     found: dict[str, dict[int, nn.Module]] = {}
     for one in shape.sublayers(Site.FFN):
         path = table.layers[one.stack].format(layer=one.layer)
@@ -206,7 +206,7 @@ def stacks_of(model: nn.Module, table: PortTable, shape: BackboneShape) -> list[
 
 
 def _by_module(table: PortTable, sublayer: Sublayer) -> dict[Location, dict[PortLocation, tuple[Port, ...]]]:
-    """Ports of a sublayer by the side of the module they share, in the order of the table."""
+    """Group the ports of a sublayer by the side of their module, in the order of the table."""
     found: dict[Location, dict[PortLocation, tuple[Port, ...]]] = {}
     for (stack, site, port), location in table.ports.items():
         if (stack, site) == (sublayer.stack, sublayer.site):

@@ -39,43 +39,43 @@ _WITHOUT_EFFECT = frozenset(
         "return_dict",
     }
 )
-"""Keywords of attention functions that change nothing of what is computed here."""
+"""Keywords of attention functions without effect on the results here."""
 
 
 _taps: WeakKeyDictionary[nn.Module, ref[HeadEdits]] = WeakKeyDictionary()
-"""By weak references, for a tap knows its model; the hooks of its model keep it."""
+"""Edits by module, as weak references: a tap refers to its model; the hooks of the model keep it alive."""
 
 
 def tap_attention(module: nn.Module, tap: HeadEdits) -> None:
-    """Let a tap take part in the attention of a module, for as long as somebody holds the tap."""
+    """Apply edits in the attention of a module for as long as the tap is referenced."""
     _taps[module] = ref(tap)
 
 
 def tap_of(module: nn.Module) -> HeadEdits | None:
-    """What takes part in the attention of a module."""
+    """Return the edits in the attention of a module; None without any."""
     found = _taps.get(module)
     return None if found is None else found()
 
 
 def untap_attention(module: nn.Module) -> None:
-    """Leave the attention of a module as it was."""
+    """Remove the edits from the attention of a module."""
     _taps.pop(module, None)
 
 
 def register_attention() -> None:
-    """Make the implementation `ATTENTION` known to `transformers`; calling it again changes nothing."""
+    """Register the implementation `ATTENTION` with `transformers`; idempotent."""
     ALL_ATTENTION_FUNCTIONS.register(ATTENTION, attend)
     ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, sdpa_mask)
 
 
 def check_keywords(given: Mapping[str, object]) -> None:
-    """Refuse what would change attention and is not computed here; None, False and what changes nothing may pass.
+    """Refuse keywords that would change attention and are not implemented here; None and False pass.
 
     Args:
-        given: Keywords that a model gives to an attention function, beyond those of `attend`.
+        given: Keywords of a model's call of an attention function, beyond those of `attend`.
 
     Raises:
-        AttachError: If there is another one; it is named.
+        AttachError: If there is another one; names it.
     """
     for name, value in given.items():
         if value is not None and value is not False and name not in _WITHOUT_EFFECT:
@@ -98,26 +98,26 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
     softcap: float | None = None,
     **others: object,
 ) -> tuple[Tensor, None]:
-    """Attention of one module, with the edits that live inside it.
+    """Compute the attention of one module, with the edits inside it.
 
     Args:
-        module: The calling module; its edits are found by it.
+        module: Calling module, by which its edits are found.
         query: ``(B, H, T, d_h)``.
         key: ``(B, N_kv, S, d_h)``.
         value: ``(B, N_kv, S, d_h)``.
-        attention_mask: ``(B, 1, T, S)``, True where a query may look; or additive; None where it may look anywhere.
+        attention_mask: ``(B, 1, T, S)``, True for visible keys; or additive; None without a mask.
         scaling: Factor of the logits; None means 1/sqrt(d_h).
         dropout: Probability that a weight is dropped.
-        is_causal: Whether a missing mask means a causal one; None asks the module.
+        is_causal: Whether a missing mask means a causal one; None takes the attribute of the module.
         position_bias: ``(1 or B, H, T, S)``, added to the logits of the module's own keys (T5); None without one.
-        softcap: c of ``c tanh(logits / c)``, which the logits become before any mask (Gemma 2); None leaves them.
-        others: What models say beside; see `check_keywords`.
+        softcap: Bound c of ``c tanh(logits / c)``, applied before any mask (Gemma 2); None for no bound.
+        others: Further keywords of models; see `check_keywords`.
 
     Returns:
         ``(B, T, H, d_h)``, and no weights.
 
     Raises:
-        AttachError: If it is asked for what is not computed here, such as sinks.
+        AttachError: If a keyword is not implemented here, such as sinks.
     """
     check_keywords(others)
     tap = tap_of(module)
@@ -153,7 +153,7 @@ def attend(  # noqa: PLR0913 - the signature is transformers'
 def _with_prefix(
     prefix: Prefix, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Prefix rows before the real ones; every query of a block sees those of its block, under any mask."""
+    """Prepend prefix rows; every query of a block sees those of its block, under any mask."""
     length = prefix.keys.shape[-2]
     keys, values = (for_examples(part.to(key.dtype), key.shape[0]) for part in (prefix.keys, prefix.values))
     if prefix.share is not None:
@@ -166,7 +166,7 @@ def _with_prefix(
 
 
 def _widened(mask: Tensor, visible: Tensor | None, length: int, examples: int) -> Tensor:
-    """A mask ``(1 or K B, 1 or H, 1 or T, S)`` with columns for the rows of prefixes before it."""
+    """Return a mask ``(1 or K B, 1 or H, 1 or T, S)`` with columns for the rows of prefixes prepended."""
     is_bool = mask.dtype == torch.bool
     if visible is None:
         shown = torch.ones((), dtype=mask.dtype, device=mask.device) if is_bool else mask.new_zeros(())
@@ -185,7 +185,7 @@ def _causal_mask(query: Tensor, key: Tensor) -> Tensor:
 
 
 def _with_bias(bias: Tensor, mask: Tensor | None) -> Tensor:
-    """One additive mask of a bias of the positions and a mask."""
+    """Return the sum of a bias of the positions and a mask, as one additive mask."""
     if mask is None:
         return bias
     if mask.dtype == torch.bool:
@@ -198,7 +198,7 @@ def _wide(logits: Tensor) -> torch.dtype:
 
 
 def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, softcap: float | None) -> Tensor:
-    """``(B, H, T, S)``, masked."""
+    """Compute the masked logits ``(B, H, T, S)``."""
     logits = capped(_grouped(query, key.transpose(-1, -2)) * scaling, softcap)
     if mask is None:
         return logits
@@ -208,13 +208,13 @@ def _logits(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float, sof
 
 
 def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor:
-    """Softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU.
+    """Compute softmax and product ``(B, H, T, d_h)``: the faster way to train on a CPU.
 
     Args:
         logits: ``(B, H, T, S)``.
         value: ``(B, H, S, d_h)``.
         dropout: Probability that a weight is dropped.
-        before: How many of the columns are rows of prefixes.
+        before: Number of columns that are rows of prefixes.
     """
     weights = torch.softmax(logits, dim=-1, dtype=_wide(logits)).to(value.dtype)
     own = active_dropout()
@@ -226,9 +226,9 @@ def _weigh(logits: Tensor, value: Tensor, dropout: float, before: int) -> Tensor
 
 
 def _grouped(heads: Tensor, shared: Tensor) -> Tensor:
-    """Products ``(B, H, T, n)`` of every head, ``(B, H, T, m)``, with what its group shares, ``(B, N_kv, m, n)``.
+    """Return the products ``(B, H, T, n)`` of heads, ``(B, H, T, m)``, with their groups', ``(B, N_kv, m, n)``.
 
-    Nothing is repeated: the rows of the heads of a group are one after another.
+    Nothing is repeated: the rows of the heads of a group are adjacent.
     """
     examples, count, rows, width = heads.shape
     groups = shared.shape[1]
@@ -240,10 +240,16 @@ def _grouped(heads: Tensor, shared: Tensor) -> Tensor:
 def _fused(  # noqa: PLR0913 - the arguments are those of PyTorch's
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, dropout: float, *, is_causal: bool
 ) -> Tensor:
-    """PyTorch's fused kernels: the faster way on a GPU.
+    """Compute attention with PyTorch's fused kernels: the faster way on a GPU.
 
     Args:
-        is_causal: Whether a query sees its own place and those before, prefixes among them; there is no mask then.
+        query: ``(B, H, T, d_h)``.
+        key: ``(B, N_kv, S, d_h)``.
+        value: ``(B, N_kv, S, d_h)``.
+        mask: Boolean or additive mask; None without one.
+        scaling: Factor of the logits.
+        dropout: Probability that a weight is dropped.
+        is_causal: Whether a query sees its own and earlier positions, prefixes included; there is no mask then.
     """
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and query.dtype not in _HALVES:  # those of 32 bits take as many keys as queries

@@ -1,4 +1,4 @@
-"""Attention modules of transformers that call no attention function, and what they compute through ours."""
+"""Forward functions for attention modules of transformers that call no attention function."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -23,15 +23,15 @@ def _disentangled(  # noqa: PLR0913 - the signature is transformers'
     relative_pos: Tensor | None = None,
     rel_embeddings: Tensor | None = None,
 ) -> tuple[Tensor, None]:
-    """See ``DisentangledSelfAttention`` of transformers; the weights of attention are not given.
+    """Replace the forward of ``DisentangledSelfAttention`` of transformers; returns no attention weights.
 
     Args:
-        module: Of transformers.
+        module: Module of transformers.
         hidden_states: ``(K B, T, D)``.
-        attention_mask: ``(K B, 1, T, T)``, not 0 where a query may look.
-        output_attentions: Without effect.
-        query_states: What queries are made of; None means the hidden states.
-        relative_pos: ``(1, T, T)``, how far a query is behind a key, in buckets.
+        attention_mask: ``(K B, 1, T, T)``, not 0 for visible keys.
+        output_attentions: Ignored.
+        query_states: Input of the queries; None means the hidden states.
+        relative_pos: ``(1, T, T)``, distance of a query behind a key, in buckets.
         rel_embeddings: ``(P, D)``, or of each slot ``(K, P, D)``.
     """
     heads = module.num_attention_heads
@@ -63,12 +63,12 @@ def _disentangled(  # noqa: PLR0913 - the signature is transformers'
 
 
 def _by_head(rows: Tensor, heads: int) -> Tensor:
-    """``(B, T, H d_h)`` to ``(B, H, T, d_h)``."""
+    """Reshape ``(B, T, H d_h)`` to ``(B, H, T, d_h)``."""
     return rows.view(*rows.shape[:-1], heads, -1).transpose(1, 2)
 
 
 def _of_positions(module: Any, table: Any, tap: HeadEdits | None) -> tuple[Tensor, Tensor]:
-    """Queries and keys of relative positions, ``(1 or K, H, P, d_h)``, by the projections of contents."""
+    """Project the relative positions to queries and keys ``(1 or K, H, P, d_h)``, by the projections of contents."""
     slot_dropout = active_dropout() if module.training else None
     slots = tap.slots() if tap is not None else 1
     if slot_dropout is not None:
@@ -85,15 +85,15 @@ def _of_positions(module: Any, table: Any, tap: HeadEdits | None) -> tuple[Tenso
 
 
 def _bias(query: Tensor, key: Tensor, queries: Tensor, keys: Tensor, distance: Any, reach: int) -> Tensor:
-    """What contents and positions say to each other, ``(K B, H, T, T)``, before it is scaled.
+    """Return the logits between contents and positions, ``(K B, H, T, T)``, before scaling.
 
     Args:
-        query: Of contents, ``(K B, H, T, d_h)``.
-        key: Of contents.
-        queries: Of positions, ``(1 or K, H, P, d_h)``.
-        keys: Of positions.
+        query: Queries of contents, ``(K B, H, T, d_h)``.
+        key: Keys of contents.
+        queries: Queries of positions, ``(1 or K, H, P, d_h)``.
+        keys: Keys of positions.
         distance: ``(1, T, T)``.
-        reach: Rows of positions to either side.
+        reach: Number of rows of positions to either side.
     """
     of_keys = (distance + reach).clamp(0, 2 * reach - 1).unsqueeze(0)  # (1, 1, T, T)
     of_queries = (reach - distance).clamp(0, 2 * reach - 1).unsqueeze(0)
@@ -104,13 +104,13 @@ def _bias(query: Tensor, key: Tensor, queries: Tensor, keys: Tensor, distance: A
 
 
 def _products(contents: Tensor, positions: Tensor) -> Tensor:
-    """``(K B, H, T, P)``: of the rows of each slot with its positions."""
+    """Return the products ``(K B, H, T, P)`` of the rows of each slot with its positions."""
     rows = by_slots(contents, positions.shape[0])  # (K, B, H, T, d_h)
     return (rows @ positions.unsqueeze(1).transpose(-1, -2)).flatten(0, 1)
 
 
 def call_ours(module: nn.Module) -> None:
-    """From now on a module that calls no attention function calls ours; one that does is left as it is."""
+    """Replace the forward of a module that calls no attention function; others stay as they are."""
     ours = _FORWARDS.get(type(module).__name__)
     if ours is not None:
         module.forward = partial(ours, module)
@@ -124,15 +124,15 @@ def _mpnet(
     output_attentions: bool = False,
     **others: Any,
 ) -> tuple[Tensor]:
-    """See ``MPNetSelfAttention`` of transformers; the weights of attention are not given.
+    """Replace the forward of ``MPNetSelfAttention`` of transformers; returns no attention weights.
 
     Args:
-        module: Of transformers.
+        module: Module of transformers.
         hidden_states: ``(B, T, D)``.
-        attention_mask: ``(B, 1, T, T)``, True where a query may look; or additive; None where it may look anywhere.
-        position_bias: ``(B, H, T, T)``, of relative positions, which every block adds to its logits.
-        output_attentions: Without effect.
-        others: Without effect.
+        attention_mask: ``(B, 1, T, T)``, True for visible keys; or additive; None without a mask.
+        position_bias: ``(B, H, T, T)``, bias of relative positions, which every block adds to its logits.
+        output_attentions: Ignored.
+        others: Ignored.
     """
     heads = module.num_attention_heads
     query, key, value = (_by_head(project(hidden_states), heads) for project in (module.q, module.k, module.v))

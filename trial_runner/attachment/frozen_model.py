@@ -1,4 +1,4 @@
-"""The frozen backbone as packs use it: where and how it computes, and a pass of it with deltas on."""
+"""Frozen backbone as packs use it: its device and precision, and a pass with deltas."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -25,27 +25,27 @@ from trial_runner.packed.stacks import ModuleStack
 from trial_runner.tasks import Batch
 
 CACHED_BYTES = 8 << 20
-"""What a CPU's cache holds of the widest activation of a pass; beyond it every product waits for memory."""
+"""Bytes of the widest activation of a pass that a CPU's cache holds; beyond it every product waits for memory."""
 _EVALUATED_AT_LEAST = 8
-"""On a CPU, whatever its cache holds."""
+"""Smallest number of evaluated examples in a pass on a CPU, for any cache."""
 
 
 class Recomputation:
-    """Whether the blocks of a backbone are computed again in backward passes.
+    """Switch of activation checkpointing for the blocks of a backbone.
 
     Args:
-        attachment: The hooks on the backbone.
-        blocks: All of it that is worth it; their hooks read nothing from outside of their block.
+        attachment: Hooks on the backbone.
+        blocks: Blocks worth recomputing; their hooks read nothing from outside of their block.
     """
 
     def __init__(self, attachment: Attachment, blocks: Iterable[nn.Module]) -> None:
-        """Leave them as they are."""
+        """Start with checkpointing off."""
         self._attachment = attachment
         self._blocks = tuple(blocks)
         self.is_on = False
 
     def switch(self, *, is_on: bool) -> None:
-        """From now on, or no more."""
+        """Turn checkpointing on or off."""
         if is_on == self.is_on:
             return
         self.is_on = is_on
@@ -56,7 +56,7 @@ class Recomputation:
                 del block.forward  # the one of its class is there again
 
     def _run(self, forward: Callable[..., Any], *positional: Any, **named: Any) -> Any:
-        """A block; one without gradients, or within weights that are swapped for a pass, as it is."""
+        """Run a block with checkpointing; directly without gradients, or if weights are swapped for the pass."""
         active = self._attachment.active
         if not torch.is_grad_enabled() or active is None or active.whole is not None:
             return forward(*positional, **named)
@@ -80,13 +80,13 @@ def default_device() -> torch.device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Where and how a backbone computes.
+    """Device and precision of a backbone's computations.
 
     Attributes:
-        device: Where its tensors are.
-        dtype: Of deltas, heads and optimisers.
-        autocast: A context of the precision of products.
-        stands_for_gpu: Whether a GPU is planned for where there is none.
+        device: Device of its tensors.
+        dtype: Type of deltas, heads and optimizers.
+        autocast: Factory of a context with the precision of products.
+        stands_for_gpu: Whether a GPU is planned for without one being present.
     """
 
     device: torch.device
@@ -96,12 +96,12 @@ class Device:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether what is computed is computed as on a GPU."""
+        """Whether computations are as on a GPU."""
         return self.stands_for_gpu or self.device.type == "cuda"
 
     @property
     def product_bytes(self) -> int:
-        """Of a number that the backbone's products compute."""
+        """Bytes of a number that the backbone's products compute."""
         kind = self.device.type
         with self.autocast():
             dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.dtype
@@ -110,18 +110,18 @@ class Device:
 
 @dataclass(slots=True, kw_only=True)
 class Evaluation:
-    """How much is evaluated in a pass.
+    """Size of a pass of an evaluation.
 
     Attributes:
-        examples: At most so many; fewer once memory ran out.
-        rows: At most so many of all slots together.
+        examples: Largest number of examples of a slot; smaller once memory ran out.
+        rows: Largest number of rows of all slots together.
     """
 
     examples: int = 128
     rows: int = 1024
 
     def halve(self) -> bool:
-        """Evaluate half as much from now on; False where it is one example of a slot already."""
+        """Halve the size; return False if it is one example of a slot already."""
         if self.examples == 1:
             return False
         self.examples //= 2
@@ -131,20 +131,20 @@ class Evaluation:
 
 @dataclass(slots=True, kw_only=True)
 class MicroBatch:
-    """How much of a training step is computed in a pass.
+    """Size of a pass of a training step.
 
     Attributes:
-        examples: At most so many of each slot; None for all of them.
+        examples: Largest number of examples of each slot; None for all of them.
     """
 
     examples: int | None = None
 
     def starts(self, count: int) -> range:
-        """Where the parts of so many examples begin; the step is how many a part has."""
+        """Return the begins of the parts of so many examples; the step of the range is the size of a part."""
         return range(0, count, min(count, self.examples or count))
 
     def halve(self, count: int) -> bool:
-        """Compute half as many of so many examples from now on; False where it is one already."""
+        """Halve the size of parts of so many examples; return False if it is one already."""
         now = min(count, self.examples or count)
         self.examples = -(-now // 2)
         return now > 1
@@ -152,13 +152,13 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrozenModel(Backbone):
-    """A backbone with hooks on its ports.
+    """Backbone with hooks on its ports.
 
     Attributes:
-        device: Where and how it computes.
-        evaluation: How much of it without gradients.
-        micro_batch: How much of it with gradients.
-        recomputation: Whether backward passes compute its blocks again.
+        device: Device and precision of its computations.
+        evaluation: Size of a pass without gradients.
+        micro_batch: Size of a pass with gradients.
+        recomputation: Activation checkpointing of its blocks.
         is_sharded: Whether only a part of its blocks is here between passes.
     """
 
@@ -171,7 +171,7 @@ class FrozenModel(Backbone):
 
     @classmethod
     def of(cls, backbone: Backbone, device: Device, *, is_sharded: bool = False) -> "FrozenModel":
-        """Put hooks on a backbone that is on its device."""
+        """Attach hooks to a backbone that is on its device."""
         own = {field.name: getattr(backbone, field.name) for field in fields(backbone)}
         attachment = Attachment(backbone.model, backbone.family, backbone.shape)
         recomputation = Recomputation(attachment, attachment.blocks())
@@ -179,19 +179,19 @@ class FrozenModel(Backbone):
 
     @property
     def has_dropout(self) -> bool:
-        """Whether passes in training mode drop something."""
+        """Whether passes in training mode have dropout."""
         config = self.model.config.to_dict()  # type: ignore[union-attr,operator]
         shares = [value for key, value in config.items() if "drop" in key and isinstance(value, float)]
         return any(share > 0 for share in shares)
 
     def check_prompt(self, deltas: DeltaSet, tokens: int) -> None:
-        """Refuse a prompt that leaves no positions for the longest row, or that the end of it would not see.
+        """Refuse a prompt that leaves too few positions for the longest row, or is outside of its last window.
 
-        Texts are written from rows that are padded between the prompt and the text, and windows count the padding.
+        In generation the padding lies between the prompt and the text, and attention windows count it.
 
         Args:
-            deltas: With or without a prompt.
-            tokens: Of the longest row.
+            deltas: Deltas with or without a prompt.
+            tokens: Number of tokens of the longest row.
 
         Raises:
             AttachError: If the backbone is a decoder, where prompts take positions, and has too few or shorter windows.
@@ -207,38 +207,39 @@ class FrozenModel(Backbone):
                 )
 
     def widest_bytes(self, examples: int, tokens: int) -> int:
-        """Of the widest activation of a layer for so many examples, where a CPU's cache must hold it; else 0."""
+        """Return the bytes of the widest activation of a layer for so many examples on a CPU; 0 on other devices."""
         if self.device.is_gpu or self.device.device.type != "cpu":
             return 0
         return examples * tokens * self.shape.ffn_width * self.device.product_bytes
 
     def evaluated_together(self, slots: int, tokens: int) -> int:
-        """Examples of an evaluation batch that all slots share.
+        """Return the number of examples of an evaluation batch that all slots share.
 
         Args:
             slots: K.
+            tokens: Number of tokens of an example.
         """
         most = max(1, min(self.evaluation.examples, self.evaluation.rows // slots))
         of_one = self.widest_bytes(slots, tokens)
         return min(most, max(_EVALUATED_AT_LEAST, most if of_one == 0 else CACHED_BYTES // of_one))
 
     def hidden(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Last hidden states of the base model, ``(B, T, D)``; it keeps no keys and values for tokens to come."""
+        """Compute the last hidden states of the base model, ``(B, T, D)``, without a cache of keys and values."""
         no_cache = {} if self.shape.kind is StackKind.ENCODER else {"use_cache": False}
         given = {name: tensor for name, tensor in inputs.items() if name != REAL_TOKENS}
         hidden: Tensor = self.model(**given, **no_cache).last_hidden_state
         return hidden
 
     def needs_mask(self, mask: NDArray[np.bool_]) -> bool:
-        """Whether a mask of real tokens ``(B, T)`` hides what real tokens would see without it."""
+        """Return whether a mask of real tokens ``(B, T)`` hides tokens that would be visible without it."""
         return self.shape.kind is not StackKind.DECODER or not is_padded_right(mask)
 
     def inputs(self, batch: Batch, *, copies: int = 1) -> dict[str, Tensor]:
-        """What the base model is called with, every row ``copies`` times: the batch, and again, and so on.
+        """Return the inputs of the base model, with the whole batch repeated ``copies`` times.
 
-        There is no mask that hides nothing: a GPU's fastest attention takes none, and whoever looks at the mask to find
-        that out waits for the device. Tokens of a decoder see no padding on their right; which of them are real stands
-        beside its inputs then.
+        A mask that hides nothing is left out: a GPU's fastest attention takes none, and to look at the mask would wait
+        for
+        the device. Tokens of a decoder see no padding on their right; then the mask of real tokens is a separate entry.
         """
         inputs = model_inputs(batch, self.shape.kind, self.device.device, self.model.config)
         if self.shape.kind is not StackKind.ENCODER_DECODER and batch.attention_mask.all():
@@ -250,7 +251,7 @@ class FrozenModel(Backbone):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pass:
-    """What is computed together: the frozen model with the deltas and heads of K slots.
+    """Frozen model with the deltas and heads of K slots, computed together.
 
     Attributes:
         slots: K.
@@ -263,6 +264,6 @@ class Pass:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Compute with the deltas, in the device's precision, within the block."""
+        """Compute with the deltas, in the device's precision, within the context."""
         with self.frozen.attachment.using(self.deltas), self.frozen.device.autocast():
             yield

@@ -1,4 +1,4 @@
-"""What the edits of one attention module do inside it: prefixes, gates of log-sum-exps, and edits of the heads.
+"""Edits inside one attention module: prefixes, gates of log-sum-exps, and edits of the heads.
 
 Shapes: `B` examples, `T` queries, `S` keys, `H` query heads, `N` key/value heads, `R` rows of a table.
 """
@@ -20,17 +20,17 @@ _READ_BY_PROJECTIONS = (Port.RES_IN, Port.X_ATTN, Port.CTX)
 
 
 def capped(logits: Tensor, softcap: float | None) -> Tensor:
-    """Logits that stay between ``-softcap`` and ``softcap``."""
+    """Bound logits to ``-softcap`` … ``softcap``."""
     return logits if softcap is None else softcap * torch.tanh(logits / softcap)
 
 
 class HeadEdits:
-    """What the edits of one attention module have to say inside it.
+    """Edits of one attention module that take place inside it.
 
     Args:
-        plan: What the active deltas do at the sublayer; None for nothing.
-        values: Tensors that the sublayer's hooks kept, by port; those of the heads are added here.
-        real: Which tokens of the pass are no padding, ``(K B, T)``; None for all.
+        plan: Function that returns the plan of the active deltas at the sublayer; None without any.
+        values: Tensors that the sublayer's hooks captured, by port; those of the heads are added here.
+        real: Function that returns the mask of tokens that are no padding, ``(K B, T)``; None for all.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class HeadEdits:
         values: dict[Port, SlotRows],
         real: Callable[[], Tensor | None] = lambda: None,
     ) -> None:
-        """Look at the plan at every forward pass anew."""
+        """Keep the functions; the plan is read anew at every forward pass."""
         self._plan = plan
         self._real = real
         self._values = values
@@ -48,13 +48,13 @@ class HeadEdits:
         self._weights: dict[Group, Tensor] = {}
 
     def slots(self) -> int:
-        """Blocks of rows that may differ in what edits do here: K, or 1 without an edit."""
+        """Number of blocks of rows that may be edited differently: K, or 1 without an edit."""
         plan = self._plan()
         return 1 if plan is None else plan.slots
 
     @contextmanager
     def apart(self, rows: Tensor) -> Iterator[None]:
-        """Within the block projections are edited of rows ``(K, P, D)`` that are no tokens; what tokens had is kept."""
+        """Edit the projections of non-token rows ``(K, P, D)`` within the context; those of tokens are restored."""
         plan = self._plan()
         of_tokens = dict(self._values)
         self._values.clear()
@@ -67,13 +67,13 @@ class HeadEdits:
             self._values.update(of_tokens)
 
     def prefix(self) -> Prefix | None:
-        """What to put before the module's own keys and values; None for nothing."""
+        """Return the rows to prepend to the module's own keys and values; None without any."""
         plan = self._plan()
         prefix = None if plan is None else plan.prefix()
         return prefix if plan is None or prefix is None else replace(prefix, share=self._share(plan))
 
     def _share(self, plan: PackedPlan) -> Tensor | None:
-        """What the rows of prefixes are multiplied with for each sample; 1 for those of other gates."""
+        """Return the factors of the rows of prefixes for each sample; 1 for those of other gates."""
         shares: dict[int, Tensor] = {}
         for group in plan.lse:
             if group.gate.is_prefix and group.gate.gate_input is not None:
@@ -86,26 +86,26 @@ class HeadEdits:
         return torch.cat([shares.get(place, one) for place in range(plan.slots)]).unsqueeze(-1)
 
     def _real_tokens(self, group: Group, slots: int) -> Tensor | None:
-        """Of a group's slots, ``(G, B, T, 1)``."""
+        """Return the mask of real tokens of a group's slots, ``(G, B, T, 1)``."""
         real = self._real()
         return None if real is None else SlotRows(real, slots).take(group.places).unsqueeze(-1)
 
     def needs_normaliser(self) -> bool:
-        """Whether `edit_heads` needs the log-sum-exp of the logits."""
+        """Return whether `edit_heads` needs the log-sum-exp of the logits."""
         plan = self._plan()
         return plan is not None and any(not group.gate.is_prefix for group in plan.lse)
 
     def edit_heads(
         self, heads: Tensor, query: Tensor, normaliser: Tensor | None, scaling: float, softcap: float | None
     ) -> Tensor:
-        """The head outputs with the edits that write them.
+        """Apply the edits that write the head outputs.
 
         Args:
             heads: ``(B, T, H, d_h)``.
-            query: Of the same shape, as it meets the keys: normalised and rotated where the backbone does so.
+            query: Queries of the same shape, as they meet the keys: normalised and rotated if the backbone does so.
             normaliser: Log-sum-exp ``(B, T, H)`` of each query's logits, after all masks; None unless it was needed.
             scaling: Factor of the logits.
-            softcap: What the logits are bent to stay below, before any mask; None where they are not.
+            softcap: Bound of the logits, applied before any mask; None for no bound.
         """
         plan = self._plan()
         if plan is None:
@@ -120,7 +120,7 @@ class HeadEdits:
         return heads
 
     def _weigh(self, plan: PackedPlan, heads: Tensor, normaliser: Tensor, softcap: float | None) -> Tensor:
-        """Find lambda of every edit with a gate of log-sum-exps; a convex inducer shrinks its heads by it."""
+        """Compute lambda of every edit with a gate of log-sum-exps; a convex inducer shrinks its heads by it."""
         query = self._query
         for group in plan.lse:
             if group.gate.is_prefix or query is None:
@@ -136,18 +136,18 @@ class HeadEdits:
         return heads
 
     def clear(self) -> None:
-        """Let go of every tensor of the last forward pass."""
+        """Release every tensor of the last forward pass."""
         self._values.clear()
         self._weights.clear()
         self._query = None
 
     def compose(self, groups: Sequence[Group], h: Tensor, own: Tensor | None = None) -> Tensor:
-        """A tensor with the edits of a round in it, ``(K B, ...)``.
+        """Apply the edits of a round to a tensor, ``(K B, ...)``.
 
         Args:
-            groups: Of its port.
-            h: The tensor, ``(K B, ...)``.
-            own: What edits read that read their own port; None is ``h`` itself.
+            groups: Groups of edits of its port.
+            h: Tensor, ``(K B, ...)``.
+            own: Input of edits that read their own port; None is ``h`` itself.
         """
         slots = groups[0].slots
         itself = SlotRows(h, slots)
@@ -175,7 +175,7 @@ class HeadEdits:
     def _arguments(
         self, group: Group, itself: SlotRows, reads_own: SlotRows
     ) -> tuple[Tensor | None, Tensor | None, float | None]:
-        """What a group reads and the weight of its rows, ``(G, B, ...)``; the scaling."""
+        """Return the input of a group and the weight of its rows, ``(G, B, ...)``, and its scaling."""
         edit = group.edit
         real = self._real_tokens(group, group.slots) if group.gate.is_of_sample else None
         if edit.insertion is not Insertion.PARALLEL:
@@ -187,7 +187,7 @@ class HeadEdits:
         return group.with_input_dropout(self._read(group)), weight, self._scaling if is_query else None
 
     def _read(self, group: Group) -> Tensor:
-        """What a group reads, ``(G, B, ...)``, split by heads where the form works per head.
+        """Return the input of a group, ``(G, B, ...)``, split by heads if the form works per head.
 
         A table at the heads meets q as the base keys do, normalised and rotated; everything else reads it as projected.
         """
@@ -206,5 +206,5 @@ class HeadEdits:
 
 
 def _by_head(value: Tensor, query: Tensor) -> Tensor:
-    """``(..., H d_h)`` as ``(..., H, d_h)``."""
+    """Reshape ``(..., H d_h)`` to ``(..., H, d_h)``."""
     return value.view(*value.shape[:-1], *query.shape[-2:])

@@ -1,4 +1,4 @@
-"""What a base model is called with for a batch of texts."""
+"""Inputs of a base model for a batch of texts."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,39 +16,40 @@ if TYPE_CHECKING:
 
 
 def on_device(values: NDArray[Any], device: torch.device) -> Tensor:
-    """Numbers of the host on a device, without waiting for it: a GPU copies only from pinned memory by itself."""
+    """Copy an array to a device without waiting for it; a GPU copies asynchronously only from pinned memory."""
     tensor = torch.from_numpy(values)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 REAL_TOKENS = "real_tokens"
-"""Name of a mask that a model is not called with: it would hide nothing that a causal one does not."""
+"""Name of a mask that is not passed to the model: a causal mask hides the same tokens."""
 
 
 def is_padded_right(mask: NDArray[np.bool_]) -> bool:
-    """Whether padding comes after all tokens of its row, where no token of a decoder sees it.
+    """Return whether padding comes after all tokens of its row, where it is hidden from the tokens of a decoder.
 
     Args:
-        mask: Of real tokens, ``(B, T)``.
+        mask: Mask of real tokens, ``(B, T)``.
     """
     return bool((mask[:, 1:] <= mask[:, :-1]).all() and mask[:, :1].all())
 
 
 def start_token(config: "PreTrainedConfig") -> int:
-    """What the text of a decoder begins with, in an encoder-decoder."""
+    """Return the first token of the decoder in an encoder-decoder."""
     start = getattr(config, "decoder_start_token_id", None)
     return padding_token(config.to_dict()) if start is None else int(start)
 
 
 def model_inputs(batch: Batch, kind: StackKind, device: torch.device, config: "PreTrainedConfig") -> dict[str, Tensor]:
-    """Arguments of a base model whose output has one row for each token of a batch.
+    """Return the arguments of a base model whose output has one row for each token of a batch.
 
     The decoder of an encoder-decoder gets the same text, one token later, behind a start token (Lewis et al. 2020).
 
     Args:
-        kind: Which stacks the model has.
-        device: Where the tensors are wanted.
-        config: Of the model.
+        batch: Batch of texts.
+        kind: Kind of the model's stacks.
+        device: Device of the tensors.
+        config: Config of the model.
     """
     inputs = {
         "input_ids": on_device(batch.input_ids, device),

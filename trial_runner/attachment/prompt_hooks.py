@@ -24,17 +24,17 @@ Arguments = dict[str, Any]
 
 
 class PromptHooks:
-    """The hooks that put a prompt before the input of a base model, and take its rows away again.
+    """Hooks that prepend a prompt to the input of a base model, and remove its rows from the output.
 
     Args:
-        table: Where its embeddings are.
-        prompt: The prompts of the moment; None leaves the model as it is.
+        table: Ports, with the path of the embeddings.
+        prompt: Function that returns the active prompts; None leaves the model as it is.
     """
 
     def __init__(
         self, model: nn.Module, table: PortTable, shape: BackboneShape, prompt: Callable[[], PackedPrompt | None]
     ) -> None:
-        """Put the hooks on."""
+        """Register the hooks."""
         self._prompt = prompt
         self._has_places = shape.kind is StackKind.DECODER or shape.positions is Positions.ROTARY
         self._embeddings = model.get_submodule(table.embeddings)
@@ -56,13 +56,13 @@ class PromptHooks:
             self._handles.append(model.get_submodule(table.token_types).register_forward_hook(self._blank))
 
     def remove(self) -> None:
-        """Take every hook off."""
+        """Remove every hook."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
 
     def _on_arguments(self, module: nn.Module, change: Callable[[PackedPrompt, Arguments], Arguments]) -> None:
-        """Let ``change`` see the prompts of the moment and all arguments of a module's calls by name."""
+        """Pass the active prompts and all arguments of a module's calls, by name, to ``change``."""
         signature = inspect.signature(module.forward)
         rest = next((one.name for one in signature.parameters.values() if one.kind is one.VAR_KEYWORD), None)
 
@@ -122,7 +122,7 @@ class PromptHooks:
         return arguments
 
     def _of_the_tokens(self, _: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Positions are looked up for the real tokens alone, by indices or by a shape."""
+        """Look positions up for the real tokens alone, by indices or by a shape."""
         if not self._rows_before:
             return arguments
         first = arguments[0]
@@ -131,14 +131,14 @@ class PromptHooks:
         return (first[..., : self._tokens], *arguments[1:])
 
     def _pad(self, _: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
-        """No position for the prompts."""
+        """Prepend zeros in place of positions of the prompts."""
         length = self._rows_before
         if not length:
             return output
         return torch.cat([output.new_zeros(*output.shape[:-2], length, output.shape[-1]), output], dim=-2)
 
     def _blank(self, _: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
-        """No token type for the prompts."""
+        """Zero the token types of the prompts."""
         length = self._rows_before
         if not length:
             return output
@@ -153,26 +153,26 @@ class PromptHooks:
 
 
 def _count_from(rows: int) -> None:
-    """Let dropout know how many rows stand before the tokens."""
+    """Set the number of rows before the tokens for dropout."""
     own = active_dropout()
     if own is not None:
         own.rows_before = rows
 
 
 def _before(tensor: Tensor, length: int, value: int) -> Tensor:
-    """``(B, T)`` with ``length`` columns of a value before it."""
+    """Prepend ``length`` columns of a value to ``(B, T)``."""
     return torch.cat([tensor.new_full((tensor.shape[0], length), value), tensor], dim=1)
 
 
 def _masked(prompt: PackedPrompt, mask: Tensor) -> Tensor:
-    """A mask ``(K B, T)`` with the prompts' rows before it."""
+    """Return a mask ``(K B, T)`` with the prompts' rows prepended."""
     if prompt.is_even:
         return _before(mask, prompt.length, 1)
     return torch.cat([for_examples(prompt.visible, mask.shape[0]).to(mask.dtype), mask], dim=1)
 
 
 def _shifted(positions: Tensor, prompt: PackedPrompt, *, with_rows: bool) -> Tensor:
-    """Position ids ``(K B, T)`` of tokens that follow prompts, with those of the prompts if they are inserted."""
+    """Return the position ids ``(K B, T)`` of tokens after prompts; those of the prompts too if they are inserted."""
     behind = for_examples(prompt.shifts, positions.shape[0]).unsqueeze(1)  # (K B, 1)
     moved = positions + prompt.length - behind
     if not with_rows:

@@ -24,25 +24,26 @@ from trial_runner.errors import BackboneError
 
 _NOTHING = 0
 Walk = int
-"""A pass over the blocks of a stack, forth or back: its number, `_NOTHING` for none. Of two that ranks want, the one of
-the higher number comes first: the earlier one in a step, so that ranks that are behind catch up."""
+"""Pass over the blocks of a stack, forward or backward, by its number; `_NOTHING` for none. Of two requested walks the
+one of the higher number comes first: it is earlier in a step, so that late ranks catch up.
+"""
 
 
 class ShardedBlocks:
-    """Holds this rank's part of every block, and lends whole blocks to the passes of its pack.
+    """This rank's part of every block; whole blocks are gathered for the passes of its pack.
 
     Between passes a rank holds its parts alone; within one, the block that is computed.
 
     Args:
-        stacks: The blocks of each stack, from the input to the output.
-        mesh: The ranks, along one axis.
+        stacks: Blocks of each stack, from the input to the output.
+        mesh: Ranks, along one axis.
 
     Raises:
-        BackboneError: If a block stands in two places, or PyTorch cannot share it out.
+        BackboneError: If a block stands in two places, or PyTorch cannot shard it.
     """
 
     def __init__(self, stacks: Sequence[Sequence[nn.Module]], mesh: DeviceMesh) -> None:
-        """Let go of what the other ranks hold."""
+        """Release the parts that the other ranks hold."""
         self._paths = _paths(stacks)
         self._walk: Walk = _NOTHING
         self._gathered = 0
@@ -70,31 +71,31 @@ class ShardedBlocks:
 
     @property
     def held_bytes(self) -> int:
-        """What this rank holds of all blocks between passes."""
+        """Bytes of this rank's parts of all blocks between passes."""
         parts = [one for forth in self._forth for block in self._paths[forth] for one in block.parameters()]
         return sum(one.to_local().nbytes for one in parts if isinstance(one, DTensor))
 
     def attend(self) -> None:
-        """Gather with the others until none of them has a pass to make any more.
+        """Take part in gathering until no rank needs another pass.
 
-        Every rank calls it whenever it has done what all were asked for.
+        Every rank calls it after each request to all ranks.
         """
         self._finish()
         while (walk := self._agreed(_NOTHING)) != _NOTHING:
             self._go(walk)
 
     def _before(self, walk: Walk, place: int, block: nn.Module, given: object) -> None:
-        """Gather a block that is about to be computed."""
+        """Gather a block before its forward pass."""
         self._need(walk, place)
 
     def _after(self, walk: Walk, place: int, block: nn.Module, given: object, returned: object) -> None:
-        """See that it is gathered again before gradients go through it."""
+        """Register that the block is gathered again before gradients pass through it."""
         learned = [one for one in tree_leaves(returned) if isinstance(one, Tensor) and one.requires_grad]
         if torch.is_grad_enabled() and learned:
             register_multi_grad_hook(learned, lambda _: self._need(walk, place), mode="any")
 
     def _need(self, walk: Walk, place: int) -> None:
-        """Have the block at a place of a walk; those before it that nobody here needs are passed by."""
+        """Gather the block at a place of a walk; earlier blocks that are not needed here are skipped."""
         if walk != self._walk or place < self._gathered:
             self._begin(walk)
         self._pass_by(place)
@@ -104,7 +105,7 @@ class ShardedBlocks:
         self._gathered += 1
 
     def _begin(self, walk: Walk) -> None:
-        """Wait until the others are ready for a walk, and go theirs with them before."""
+        """Wait until the other ranks are ready for a walk, and take part in theirs before it."""
         self._finish()
         if walk in self._forth:
             for block in self._paths[walk]:
@@ -115,7 +116,7 @@ class ShardedBlocks:
         self._walk, self._gathered = walk, 0
 
     def _finish(self) -> None:
-        """Go to the end of a walk that this rank's pass has left early; without gradients below, it always does."""
+        """Complete a walk that this rank's pass has left early, as every pass without gradients below does."""
         if self._walk != _NOTHING:
             self._pass_by(len(self._paths[self._walk]))
             self._walk = _NOTHING
@@ -125,21 +126,21 @@ class ShardedBlocks:
         self._finish()
 
     def _pass_by(self, place: int) -> None:
-        """Gather all up to a place for the others."""
+        """Gather all blocks up to a place for the other ranks."""
         for block in islice(self._paths[self._walk], self._gathered, place):
             _gather(block)
             block.reshard()
         self._gathered = max(self._gathered, place)
 
     def _agreed(self, wanted: Walk) -> Walk:
-        """What comes next, of all that ranks want."""
+        """Return the next walk by agreement of all ranks."""
         found = torch.tensor(wanted)
         dist.all_reduce(found, op=dist.ReduceOp.MAX)
         return int(found)
 
 
 def _paths(stacks: Sequence[Sequence[nn.Module]]) -> Mapping[Walk, Sequence[Any]]:
-    """The blocks of every walk in its order; forth through the stacks, then back."""
+    """Return the blocks of every walk in its order: forward through the stacks, then backward."""
     count = len(stacks)
     forth = {2 * count - index: tuple(stack) for index, stack in enumerate(stacks)}
     back = {index + 1: tuple(reversed(stack)) for index, stack in enumerate(stacks)}

@@ -1,1 +1,1 @@
-"""The training loop of many trials on one frozen backbone."""
+"""Training loop of many trials on one frozen backbone."""

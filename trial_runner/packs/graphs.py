@@ -1,4 +1,4 @@
-"""CUDA graphs of a training step: all of its kernels launched at once where a step of the same shapes comes again."""
+"""CUDA graphs of training steps: all kernels of a step are launched at once if a step of these shapes was recorded."""
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
@@ -12,24 +12,24 @@ from trial_runner.packs.out_of_memory import release_memory
 
 _LOGGER = logging.getLogger(__name__)
 _WARM_STEPS = 3
-"""Run as they are before a worker's first recording: libraries and caches are then set up."""
+"""Number of steps that run eagerly before a worker's first recording, to set up libraries and caches."""
 _MOST_GRAPHS = 16
-"""Of a lane; each keeps the memory of its step."""
+"""Largest number of graphs of a lane; each keeps the memory of its step."""
 
 Tensors = Mapping[str, Tensor]
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Records steps into CUDA graphs, for all lanes of a pack.
+    """Recorder of steps as CUDA graphs, for all lanes of a pack.
 
-    The graphs share one pool of memory: no two run at once, and results are taken out.
+    The graphs share one pool of memory: no two run at once, and results are copied out.
 
     Attributes:
-        is_on: False once steps turned out to be such as cannot be recorded, or their recordings not to fit.
-        run: Steps run as they are, of any lane.
-        recorded: Steps that were recorded.
-        replayed: Steps launched at once from an earlier recording.
+        is_on: Whether steps are recorded; false once a step could not be recorded, or recordings did not fit.
+        run: Number of steps that ran eagerly, of any lane.
+        recorded: Number of recorded steps.
+        replayed: Number of steps launched from an earlier recording.
     """
 
     is_on: bool = True
@@ -39,7 +39,7 @@ class Recorder:
     _pool: Any = None
 
     def record(self, function: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-        """How to run what a function launches again, and where it then leaves its results; it computes nothing yet."""
+        """Record the launches of a function without computing; return a function that replays them, and its results."""
         self._pool = self._pool or torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
@@ -48,7 +48,7 @@ class Recorder:
 
 
 class _CapturedGraph:
-    """A step that was recorded with inputs of its own."""
+    """Recorded step with inputs of its own."""
 
     def __init__(self, recorder: Recorder, step: Callable[[Tensors], Tensors], inputs: Tensors) -> None:
         self._inputs = {name: tensor.clone() for name, tensor in inputs.items()}
@@ -62,27 +62,26 @@ class _CapturedGraph:
 
 
 class StepGraphs:
-    """Runs a step, from a recording where there is one for inputs of these shapes.
+    """Runner of a step, from a recording if there is one for inputs of these shapes.
 
-    The first step is run as it is, and so are a worker's first few; a shape that comes after them is recorded when it
-    comes first, which costs about as much as to run it. What cannot be recorded is run as it is; that costs time and
-    changes nothing.
+    A worker's first steps, and the first step of a lane, run eagerly. A shape that comes later is recorded at its first
+    occurrence, which costs about as much as to run it. Steps that cannot be recorded run eagerly, with equal results.
 
     Args:
-        step: Changes its slots in place; its results and all it launches depend on the inputs' values and on nothing
-            else that changes from step to step.
-        recorder: Of the pack.
+        step: Function that changes its slots in place; its results and launches depend on the values of the inputs
+            and on nothing else that changes from step to step.
+        recorder: Recorder of the pack.
     """
 
     def __init__(self, step: Callable[[Tensors], Tensors], recorder: Recorder) -> None:
-        """Nothing is recorded yet."""
+        """Start without recordings."""
         self._step = step
         self._recorder = recorder
         self._has_run = False
         self._recorded: dict[Hashable, _CapturedGraph] = {}
 
     def run(self, inputs: Tensors) -> Tensors:
-        """One step."""
+        """Run one step."""
         shapes = tuple((name, tensor.shape, tensor.dtype) for name, tensor in inputs.items())
         recorded = self._recorded.get(shapes)
         if recorded is not None:

@@ -1,4 +1,4 @@
-"""Slots that are computed in one pass: their deltas and heads stacked, their optimiser one.
+"""Slots that are computed in one pass: their deltas and heads are stacked, their optimizer is one.
 
 Shapes: `K` slots of the lane.
 """
@@ -30,22 +30,24 @@ from trial_runner.training import Training
 
 _HEAD = 2
 _WIDE_BYTES = 1 << 20
-"""On a CPU: from where on a slot's products are as fast alone."""
+"""Bytes of an activation from which a slot's products are as fast alone on a CPU."""
 _RATES, _KEYS = "learning rates", "dropout keys"
 
 Parts = Sequence[tuple[int, TrainingBatch]]
-"""Of a step, each with how many examples of every slot come before it."""
+"""Parts of a step, each with the number of examples of every slot before it."""
 
 
 Failures = dict[TrialSlot, str]
-"""Slots whose trials cannot go on: why, in one line."""
+"""Slots whose trials have failed, each with the reason in one line."""
 
 
 def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool = False) -> Pass:
-    """Slots as they can be computed together; what is stacked are copies.
+    """Stack slots for a pass; the stacks are copies.
 
     Args:
-        copies_all: Whether to copy what is alone of its kind, too.
+        frozen: Frozen backbone.
+        slots: Slots, in the order of their rows.
+        copies_all: Whether to copy modules that are alone in their stack, too.
     """
     return Pass(
         frozen=frozen,
@@ -58,17 +60,21 @@ def pass_of(frozen: FrozenModel, slots: Sequence[TrialSlot], *, copies_all: bool
 def computed_together(
     slots: Sequence[TrialSlot], frozen: FrozenModel, longest_tokens: int, *, most: int
 ) -> Iterator[list[TrialSlot]]:
-    """Which slots are computed in one pass.
+    """Yield groups of slots that are computed in one pass.
 
     A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-    so they have one of their own; where a decoder's dropout counts their rows too, one for each length. Where
-    batches are bounded by tokens, slots whose buckets take other turns have batches of other sizes. On a CPU, slots
-    whose products are large already gain by sharing a pass only where they share their structures and are about as
-    wide, since all are computed as wide as the widest.
+    so they have one of their own; if a decoder's dropout counts their rows too, one for each length. If batches are
+    bounded by tokens, slots whose buckets are in another order have batches of other sizes. On a CPU, slots whose
+    products
+    are large gain by sharing a pass only if they share their structures and are about as wide, since all are computed
+    as
+    wide as the widest.
 
     Args:
-        longest_tokens: Of a training example.
-        most: Slots of a pass.
+        slots: Slots to group.
+        frozen: Frozen backbone.
+        longest_tokens: Number of tokens of the longest training example.
+        most: Largest number of slots of a pass.
     """
     counts_rows = frozen.has_dropout and frozen.shape.kind is StackKind.ENCODER_DECODER
     alike: dict[tuple[TrialSlot | None, int, tuple[int, ...], int, float, Hashable], list[TrialSlot]] = {}
@@ -90,24 +96,24 @@ def computed_together(
 
 
 def is_wide(frozen: FrozenModel, examples: int, longest_tokens: int) -> bool:
-    """Whether a slot's products on a CPU are so large that it wins nothing by sharing a pass with unlike ones."""
+    """Return whether a slot's products on a CPU are so large that sharing a pass with unlike slots gains nothing."""
     return frozen.widest_bytes(examples, longest_tokens) > _WIDE_BYTES
 
 
 class Lane:
-    """Trains some slots of a pack in one pass.
+    """Training of some slots of a pack in one pass.
 
     A slot that is alone keeps its own parameters and `torch.optim.AdamW`. Those of several are copied into stacks, and
-    `write_back` brings a slot up to date; until then its own parameters and moments are those of the last time.
+    `write_back` updates a slot; until then its own parameters and moments are those of the last time.
 
-    A lane that records its steps computes with copies of everything, so that slots of the same layout can take the
-    places of those that have left: what recordings read stays where it is.
+    A lane that records its steps computes with copies of everything, so that slots of the same layout can replace
+    those that have left: tensors that recordings read stay in place.
 
     Args:
-        recorder: Records steps; None runs them as they are. A change of the whole model is never recorded.
+        recorder: Recorder of steps; None runs them eagerly. A change of the whole model is never recorded.
 
     Attributes:
-        layout: Equal for lanes whose slots may take each other's places; None where none may.
+        layout: Key that is equal for lanes whose slots may replace each other; None if none may.
     """
 
     def __init__(
@@ -139,7 +145,7 @@ class Lane:
         return None if deltas is None or heads is None else (deltas, heads, self.slots[0].order.sizes_from(0))
 
     def refill(self, other: "Lane") -> None:
-        """Take the slots of a lane of the same layout, which is not used any more."""
+        """Take the slots of a lane of the same layout, which must not be used afterwards."""
         self.slots = other.slots
         for held, new in zip(self._stacks, other._stacks, strict=True):
             held.take(new)
@@ -150,7 +156,7 @@ class Lane:
     def advance(self, steps: int) -> Failures:
         """Train every slot by some steps, none beyond its last one.
 
-        A slot of several that fails stays in its place, so that the others compute what they would have computed.
+        A slot of several that fails stays in its place, so that the others compute the same values.
         """
         failures: Failures = {}
         tables = None if self._optimizer is None else self._tables(steps)
@@ -168,9 +174,9 @@ class Lane:
         return failures | self.read()
 
     def rehearse(self) -> None:
-        """Compute a step whose results nobody reads, as a plan does with tensors without memory.
+        """Compute a step whose results are discarded, as a memory plan does with fake tensors.
 
-        Moments are there before it, as in every step but the first.
+        Moments exist before it, as in every step but the first.
         """
         if self._optimizer is None:
             (slot,) = self.slots
@@ -183,14 +189,14 @@ class Lane:
         self._unread.clear()
 
     def _tables(self, steps: int) -> dict[str, Tensor]:
-        """What the next steps need to know of the slots, a row each: nothing of it is copied step by step."""
+        """Return the learning rates and dropout keys of the next steps on the device, one row per step."""
         rates = [[slot.learning_rates(ahead) for slot in self.slots] for ahead in range(steps)]
         keys = [self._keys(ahead) for ahead in range(steps)]
         tables = {_RATES: np.array(rates, dtype=np.float64), _KEYS: np.stack(keys)}
         return {name: on_device(table, self._frozen.device.device) for name, table in tables.items()}
 
     def write_back(self, slot: TrialSlot) -> None:
-        """Bring a slot's own parameters and moments up to date."""
+        """Copy a slot's parameters and moments from the stacks."""
         if self._optimizer is None:
             return
         place = self.slots.index(slot)
@@ -202,13 +208,13 @@ class Lane:
                     slot.set_moments(own, part(first), part(second))
 
     def close(self) -> None:
-        """Bring every slot up to date, and let go of the stacks."""
+        """Update every slot, and release the stacks."""
         for slot in self.slots:
             self.write_back(slot)
             slot.own_memory()
 
     def forget(self) -> None:
-        """Let go of the slots of a lane that is kept to be filled again."""
+        """Release the slots of a lane that is kept to be refilled."""
         self.slots = []
 
     def _step_alone(self) -> Failures:
@@ -224,7 +230,7 @@ class Lane:
         return {} if reason is None else {slot: reason}
 
     def _step(self, optimizer: PackAdamW, row: Mapping[str, Tensor]) -> None:
-        """One step of all slots, without waiting for the device."""
+        """Compute one step of all slots, without waiting for the device."""
         parts = self._parts()
         ((_, batch), *others) = parts
         if others or self._graphs is None or not batch.has_fixed_shapes:
@@ -236,10 +242,12 @@ class Lane:
             slot.step += 1
 
     def _computed(self, row: Mapping[str, Tensor], parts: Parts, optimizer: PackAdamW) -> dict[str, Tensor]:
-        """Losses and gradient norms ``(K,)`` of a step that is done.
+        """Compute a step; return losses and gradient norms ``(K,)``.
 
         Args:
             row: Rates and dropout keys of the slots.
+            parts: Parts of the batch.
+            optimizer: Optimizer of the lane.
         """
         optimizer.zero_grad()
         found: list[Tensor] = []
@@ -252,7 +260,7 @@ class Lane:
         return {"losses": held, "norms": optimizer.update(row[_RATES], held)}
 
     def _parts(self) -> Parts:
-        """The batch of the next step, in as many parts as it is computed in."""
+        """Return the batch of the next step, in the parts in which it is computed."""
         own = [slot.order.examples(slot.step) for slot in self.slots]
         starts = self._frozen.micro_batch.starts(len(own[0]))
         parts = []
@@ -270,7 +278,7 @@ class Lane:
         return [(start, replace(batch, totals=totals)) for start, batch in parts]
 
     def read(self) -> Failures:
-        """Hear of the steps done since the last time; a slot fails at the first whose loss or norm is not finite."""
+        """Collect the losses of the steps since the last call; a slot fails at the first non-finite loss or norm."""
         if not self._unread:
             return {}
         losses, norms = (torch.stack(some).double().cpu().numpy() for some in zip(*self._unread, strict=True))
@@ -289,16 +297,16 @@ class Lane:
         return failures
 
     def _keys(self, ahead: int = 0) -> NDArray[np.int64]:
-        """What each slot's dropout depends on some steps ahead, ``(K,)``."""
+        """Return the dropout key of each slot some steps ahead, ``(K,)``."""
         return np.array([derived_seed(slot.request.seed, "dropout", slot.step + ahead) for slot in self.slots])
 
     @contextmanager
     def _dropping(self, keys: Tensor, examples_before: int = 0) -> Iterator[None]:
-        """Training mode with each slot's own dropout, where the backbone or the plan has any.
+        """Enable training mode with each slot's own dropout within the context, if the backbone or the plan has any.
 
         Args:
-            keys: Of the slots, ``(K,)``.
-            examples_before: Those of each slot's batch that are computed apart.
+            keys: Keys of the slots, ``(K,)``.
+            examples_before: Number of examples of each slot's batch in earlier parts.
         """
         of_low_rank = self.slots[0].request.plan.lora_dropout if self.slots else 0.0
         if not self._has_dropout and not of_low_rank:
@@ -313,7 +321,7 @@ class Lane:
             self._frozen.model.eval()
 
     def _new_graphs(self, optimizer: PackAdamW, recorder: Recorder) -> StepGraphs | None:
-        """Recordings of the step, where batches come in few shapes."""
+        """Return the recordings of the step; None unless batches have few shapes."""
         empty = self._objective.batch("train", np.zeros(0, dtype=np.int64))
         if not empty.has_fixed_shapes:
             return None

@@ -1,7 +1,7 @@
-"""How much memory a pack takes, planned before it is trained: its own steps, computed with tensors without memory.
+"""Memory of a pack, planned before training by running its own steps on fake tensors.
 
-Nothing is computed and nothing tried out: every operation of a step says what it would return (PyTorch's fake
-tensors), and what is alive at a time is added up.
+Nothing is computed or tried out: every operation returns a fake tensor (of PyTorch), and the sizes of tensors that
+are alive at a time are added up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,23 +37,24 @@ _MARGIN = 1.05  # for what kernels take by themselves
 _MOST_HALVINGS = 16  # beyond them an evaluation is one example of a slot
 
 USABLE = 0.8
-"""Share of the free memory that a pack is fitted to; the rest lies free between tensors. What is missing after all is
-found out when it runs out."""
+"""Share of the free memory that a pack is fitted to; the rest is lost to fragmentation. A pack that is still too large
+is made smaller when memory runs out.
+"""
 
 MOST_ON_GPU = 32
-"""More trials in a pass win nothing more: the products are large enough."""
+"""Largest number of trials in a pass; more gain nothing: the products are large enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """What slots that are computed together take beside the backbone.
+    """Memory of slots that are computed together, besides the backbone.
 
     Attributes:
-        held_bytes: Between steps: deltas, heads, gradients, moments and copies of the trials' own.
-        step_bytes: The most that a training step takes beside these.
-        evaluation_bytes: The most that an evaluation takes beside them, texts that are written included.
+        held_bytes: Bytes between steps: deltas, heads, gradients, moments and the trials' own copies.
+        step_bytes: Largest additional bytes of a training step.
+        evaluation_bytes: Largest additional bytes of an evaluation, generation included.
         is_recorded: Whether steps are recorded; recordings share memory among each other, and with nothing else.
-        evaluated: Examples of each slot in a pass of an evaluation.
+        evaluated: Number of examples of each slot in a pass of an evaluation.
     """
 
     held_bytes: int
@@ -63,7 +64,7 @@ class MemoryPlan:
     evaluated: int = 1
 
     def beside(self, other: "MemoryPlan") -> "MemoryPlan":
-        """Of both, computed one after the other."""
+        """Return the plan of both, computed one after the other."""
         return MemoryPlan(
             held_bytes=self.held_bytes + other.held_bytes,
             step_bytes=max(self.step_bytes, other.step_bytes),
@@ -73,7 +74,7 @@ class MemoryPlan:
         )
 
     def towards(self, other: "MemoryPlan", times: float) -> "MemoryPlan":
-        """So many times as far as another one: a model of more blocks, from two of few."""
+        """Extrapolate linearly from this plan through another one: a model of more blocks, from two of few."""
         both = {name: (getattr(self, name), getattr(other, name)) for name in _FIGURES}
         figures: Any = {name: int(here + times * (there - here)) for name, (here, there) in both.items()}
         return replace(self, **figures)
@@ -85,24 +86,24 @@ class MemoryPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that is in use at a time."""
+        """Largest number of bytes in use at a time."""
         return self.held_bytes + int(_MARGIN * max(self.step_bytes, self.evaluation_bytes))
 
     @property
     def slot_bytes(self) -> int:
-        """What must be free for it: recorded steps, and those that run as they are, have memory of their own."""
+        """Bytes that must be free for it: recorded and eager steps have memory of their own."""
         recorded = int(_MARGIN * self.step_bytes) if self.is_recorded else 0
         return self.peak_bytes + recorded
 
 
 def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan) -> tuple[int, int]:
-    """How many trials fit, at least 1, and how often evaluations are halved first, which give way before trials do.
+    """Return the number of trials that fit, at least 1, and the number of halvings of evaluations, which shrink first.
 
     Args:
-        free_bytes: The memory that is free beside the backbone.
-        wanted: No more.
+        free_bytes: Bytes of memory that are free beside the backbone.
+        wanted: Largest number of trials.
         one: Plan of one slot.
-        two: Plan of two; each one more takes as much as the second.
+        two: Plan of two; each further one takes as much as the second.
     """
 
     def that_fit() -> int:
@@ -119,7 +120,7 @@ def fit(free_bytes: int, wanted: int, one: MemoryPlan, two: MemoryPlan) -> tuple
 
 
 def deep_blocks(frozen: FrozenModel) -> nn.ModuleList | None:
-    """The blocks of a deep decoder, whose first ones stand for all; None where the model is not deep or is another."""
+    """Return the blocks of a deep decoder, whose first ones represent all; None for any other model."""
     paths = list(frozen.family.ports(frozen.shape).layers.values())
     if frozen.shape.kind is not StackKind.DECODER or len(paths) != 1 or not paths[0].endswith(".{layer}"):
         return None
@@ -131,7 +132,7 @@ def deep_blocks(frozen: FrozenModel) -> nn.ModuleList | None:
 
 @contextmanager
 def only_first(blocks: nn.ModuleList, config: Any, count: int) -> Iterator[None]:
-    """Compute with so many first blocks of a model within the block."""
+    """Reduce a model to its first blocks within the context."""
     held, kinds = blocks._modules, getattr(config, "layer_types", None)
     blocks._modules, config.num_hidden_layers = dict(list(held.items())[:count]), count
     if kinds is not None:
@@ -147,10 +148,12 @@ def only_first(blocks: nn.ModuleList, config: Any, count: int) -> Iterator[None]
 def planned_memory(
     frozen: FrozenModel, objective: Objective, slots: Sequence[TrialSlot], *, is_recorded: bool
 ) -> MemoryPlan:
-    """What trials take that are computed in one pass, on the longest examples.
+    """Plan the memory of trials that are computed in one pass, on the longest examples.
 
     Args:
-        slots: The trials; they are used up.
+        frozen: Frozen backbone.
+        objective: Objective of the task.
+        slots: Slots of the trials; unusable afterwards.
         is_recorded: Whether the device records steps.
     """
     learned = objective.lengths("train")
@@ -183,7 +186,7 @@ def planned_memory(
 
 
 def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -> TrialSlot:
-    """A trial whose numbers have no memory."""
+    """Return a trial whose tensors are fake."""
     for module in (slot.deltas, slot.head):
         for part in module.modules():
             for held in _tensors_of(part):
@@ -192,7 +195,7 @@ def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -
 
 
 class _Longest(ExampleOrder):
-    """The longest examples at every step, and the shortest one, so that rows are padded wherever any can be."""
+    """Order with the longest examples and the shortest one at every step, so that rows are padded."""
 
     def __init__(self, lengths: NDArray[Any], batch_size: int) -> None:
         by_length = np.argsort(lengths, kind="stable").astype(np.int64)
@@ -206,7 +209,7 @@ class _Longest(ExampleOrder):
 
 
 class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the memory that tensors would have, from their birth to their end."""
+    """Sum of the memory that fake tensors would have while they are alive."""
 
     def __init__(self, fake: FakeTensorMode, block: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -216,11 +219,11 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: dict[int, ref[Any]] = {}
 
     def begin_anew(self) -> None:
-        """Forget the peak so far."""
+        """Reset the peak."""
         self.peak_bytes = self.held_bytes
 
     def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
-        """A tensor like another, counted or not."""
+        """Return a fake tensor like another, counted or not."""
         made = self._fake.from_tensor(tensor)
         self._note(made, counts=counts)
         return made
@@ -254,15 +257,15 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a module holds itself, by name."""
+    """Return the tensors that a module holds itself, by name."""
     return module._parameters, module._buffers
 
 
 @contextmanager
 def _one_expert() -> Iterator[None]:
-    """Have all rows multiplied by the first expert, which takes and keeps what it does to go to several.
+    """Multiply all rows by the first expert within the context, with the memory of a product with several.
 
-    PyTorch's product with several says what it would return for bf16 alone, and not for weights that are one number.
+    PyTorch's fake product with several experts works for bf16 alone, and not for weights that are one expanded number.
     """
 
     def product(rows: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
@@ -279,7 +282,7 @@ def _one_expert() -> Iterator[None]:
 
 @contextmanager
 def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
-    """Compute without memory within the block, the backbone and its head too, which do not count."""
+    """Compute with fake tensors within the context; the backbone and its head are fake too, and not counted."""
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     counted = _Counted(fake, _GPU_BLOCK if frozen.device.is_gpu else 1)
     own: list[tuple[dict[str, Any], dict[str, Any]]] = []

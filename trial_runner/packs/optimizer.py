@@ -29,12 +29,12 @@ _CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Owned:
-    """A parameter and the slots it belongs to.
+    """Parameter and the slots it belongs to.
 
     Attributes:
-        parameter: ``(G, ...)`` where G slots own one entry of it each; of any shape where one slot owns it all.
+        parameter: ``(G, ...)`` if G slots own one entry of it each; of any shape if one slot owns it all.
         places: Places of these slots in the lane; one or G.
-        side: Which of a slot's learning rates is its own: 0 of attention, 1 of the FFN, 2 of the head.
+        side: Index of its learning rate in a slot: 0 of attention, 1 of the FFN, 2 of the head.
     """
 
     parameter: nn.Parameter
@@ -44,13 +44,13 @@ class Owned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParameterBlock:
-    """A part of the vector that is updated in one go.
+    """Part of the vector that is updated by one operation.
 
     Attributes:
         start: First element.
         row: First row.
         rows: Number of rows.
-        length: Elements of a row.
+        length: Number of elements of a row.
     """
 
     start: int
@@ -65,31 +65,31 @@ class _ParameterBlock:
 
     @property
     def at_rows(self) -> slice:
-        """Which rows it has."""
+        """Slice of its rows."""
         return slice(self.row, self.row + self.rows)
 
     def of(self, vector: Tensor) -> Tensor:
-        """Its part of a vector, ``(rows, length)``."""
+        """Return its part of a vector, ``(rows, length)``."""
         return vector[self.start : self.start + self.elements].view(self.rows, self.length)
 
 
 class PackAdamW:
-    """The numbers of `torch.optim.AdamW` after `torch.nn.utils.clip_grad_norm_`, for every slot by itself.
+    """`torch.optim.AdamW` after `torch.nn.utils.clip_grad_norm_`, for every slot by itself, with the same numbers.
 
-    No slot's values enter another's, whatever they are. Nothing waits for the device. A parameter that no loss reaches
-    counts as one whose gradient is zero.
+    No slot's values enter another's, whatever they are. Nothing waits for the device. The gradient of a parameter that
+    no loss depends on counts as zero.
 
     Attributes:
-        steps: Updates of each slot so far, ``(K,)``, float64.
+        steps: Number of updates of each slot so far, ``(K,)``, float64.
 
     Args:
         owned: All parameters, each once, of one dtype on one device. Their data and their gradients become views of
             one vector each, so gradients must be cleared with `zero_grad` here, never set to None.
-        slots: Of each slot how it is trained, and the updates it has had already.
+        slots: Training of each slot, and the number of updates it has had already.
     """
 
     def __init__(self, owned: Sequence[Owned], slots: Sequence[tuple[Training, int]]) -> None:
-        """Lay the parameters out, those with rows of one length side by side."""
+        """Lay out the parameters, those with rows of one length side by side."""
         ordered = sorted(owned, key=_row_length, reverse=True)
         first = ordered[0].parameter
         self._data = torch.cat([one.parameter.detach().flatten() for one in ordered])  # (P,)
@@ -116,12 +116,12 @@ class PackAdamW:
         self._betas, self._decays, self._clips, self.steps = self._columns_of(slots)
 
     def _view(self, parameter: nn.Parameter, vector: Tensor) -> Tensor:
-        """A parameter's part of a vector, in its shape."""
+        """Return a parameter's part of a vector, in its shape."""
         start = self._starts[id(parameter)]
         return vector[start : start + parameter.numel()].view(parameter.shape)
 
     def _columns_of(self, slots: Sequence[tuple[Training, int]]) -> list[Tensor]:
-        """Betas ``(K, 2)``, weight decays ``(K, 1)``, clips and steps ``(K,)``."""
+        """Return betas ``(K, 2)``, weight decays ``(K, 1)``, clips and steps ``(K,)``."""
         columns: tuple[Sequence[object], ...] = (
             [plan.betas for plan, _ in slots],
             [[plan.weight_decay] for plan, _ in slots],
@@ -132,7 +132,7 @@ class PackAdamW:
 
     @torch.no_grad()
     def restart(self, slots: Sequence[tuple[Training, int]]) -> None:
-        """Begin anew with other slots in the same places, whose parameters are in place: no tensor moves."""
+        """Reset to other slots in the same places, whose parameters are in place: no tensor moves."""
         for held, new in zip(
             (self._betas, self._decays, self._clips, self.steps), self._columns_of(slots), strict=True
         ):
@@ -145,7 +145,7 @@ class PackAdamW:
         self._gradient.zero_()
 
     def moments(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor]:
-        """Views of a parameter's first and second moment, in its shape; what is written into them is kept.
+        """Return views of a parameter's first and second moment, in its shape; they may be written to.
 
         Raises:
             KeyError: If the parameter is not among those given.
@@ -154,13 +154,13 @@ class PackAdamW:
 
     @torch.no_grad()
     def update(self, learning_rates: Tensor, losses: Tensor) -> Tensor:
-        """One step of every slot whose loss and gradient norm are finite; the others stay bit for bit as they are.
+        """Update every slot whose loss and gradient norm are finite; the others stay the same bit for bit.
 
-        All memory is taken before anything is changed, so a step that runs out of it has done nothing.
+        All memory is allocated before anything is changed, so a step that runs out of it has no effect.
 
         Args:
-            learning_rates: Of each slot's sides at this step, ``(K, S)``.
-            losses: Of each slot, ``(K,)``.
+            learning_rates: Rates of each slot's sides at this step, ``(K, S)``.
+            losses: Loss of each slot, ``(K,)``.
 
         Returns:
             Global norm of each slot's gradient before clipping, ``(K,)``.
@@ -180,14 +180,14 @@ class PackAdamW:
         return norms
 
     def _norms(self) -> Tensor:
-        """Norm of the norms of each slot's rows, ``(K,)``; sums in a fixed order on every device."""
+        """Return the norm of the norms of each slot's rows, ``(K,)``; sums in a fixed order on every device."""
         of_rows = [torch.linalg.vector_norm(gradient, dim=1) for gradient in self._gradients]
         padded = torch.cat([*of_rows, self._gradient.new_zeros(1)])  # (N + 1,)
         norms: Tensor = torch.linalg.vector_norm(padded[self._rows_of], dim=1)
         return norms
 
     def _columns(self, rates: Tensor, norms: Tensor, steps: Tensor) -> Tensor:
-        """What each row's elements have in common, for `_stepped`: ``(7, N, 1)``."""
+        """Return the factors that are common to the elements of a row, for `_stepped`: ``(7, N, 1)``."""
         corrections = 1 - self._betas ** steps.unsqueeze(1)  # (K, 2)
         factor = (self._clips.to(norms.dtype) / (norms + _CLIP_EPSILON)).clamp(max=1)  # (K,)
         # An infinite rate times no decay would be NaN.
@@ -199,12 +199,12 @@ class PackAdamW:
 
 
 def _stepped(old: Sequence[Tensor], gradient: Tensor, columns: Tensor, scratch: Tensor) -> tuple[Tensor, ...]:
-    """Data and moments after a step, in ``scratch``; operation by operation as `torch.optim.AdamW` does it.
+    """Compute data and moments after a step in ``scratch``, operation by operation as `torch.optim.AdamW` does.
 
     Args:
         old: Data, first and second moment, ``(N, length)`` each.
         gradient: ``(N, length)``.
-        columns: From `PackAdamW._columns`.
+        columns: Factors of `PackAdamW._columns`.
         scratch: ``(5, N, length)``.
     """
     factor, first_weight, second_decay, second_weight, spread, kept, negative_size = columns
@@ -221,19 +221,19 @@ def _stepped(old: Sequence[Tensor], gradient: Tensor, columns: Tensor, scratch: 
 
 
 def _row_length(one: Owned) -> int:
-    """Elements of a row of a parameter."""
+    """Return the number of elements of a row of a parameter."""
     segment = one.parameter.numel() // len(one.places)
     return next(length for length in _ROW_LENGTHS if segment % length == 0)
 
 
 def _owner_of_rows(one: Owned) -> NDArray[np.int64]:
-    """For each row of a parameter: slot * S + side."""
+    """Return slot * S + side for each row of a parameter."""
     rows = one.parameter.numel() // len(one.places) // _row_length(one)
     return np.repeat(np.array(one.places, dtype=np.int64) * _SIDES + one.side, rows)
 
 
 def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_ParameterBlock]:
-    """The vector in blocks of rows of one length, of at most so many elements."""
+    """Yield the vector in blocks of rows of one length, of at most so many elements."""
     start = row = 0
     for length, group in itertools.groupby(ordered, _row_length):
         left = sum(one.parameter.numel() for one in group) // length
@@ -244,7 +244,7 @@ def _blocks(ordered: Sequence[Owned], most: int) -> Iterator[_ParameterBlock]:
 
 
 def _rows_of(slot_of_row: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
-    """Numbers of each slot's rows, ``(K, most)``, padded with the number of rows."""
+    """Return the indices of each slot's rows, ``(K, most)``, padded with the number of rows."""
     counts = np.bincount(slot_of_row, minlength=slots)
     padded = np.full((slots, int(counts.max())), len(slot_of_row), dtype=np.int64)
     ends = np.cumsum(counts)[:-1]

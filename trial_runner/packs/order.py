@@ -1,4 +1,4 @@
-"""The order of a trial's training examples: examples of like length together, and like lengths at like steps.
+"""Order of a trial's training examples: batches of similar lengths, and equal lengths at equal steps.
 
 Shapes: `B` examples of a step.
 """
@@ -18,10 +18,10 @@ _MOST = 8
 
 
 def bucket_count(plan: TrainingPlan) -> int:
-    """Into how many buckets a plan's examples are split.
+    """Return the number of buckets into which a plan's examples are split.
 
-    A slot is admitted when another is measured, so where the buckets divide the steps between measurements, all slots
-    of a pack are in phase: they visit the same bucket at the same time, and little is padded.
+    A slot is admitted when another is measured. If the number of buckets divides the steps between measurements, all
+    slots of a pack are in phase: they visit the same bucket at the same time, and little is padded.
     """
     between = math.gcd(*plan.evaluate_at_steps)
     most = max(count for count in range(1, _MOST + 1) if between % count == 0)
@@ -29,11 +29,11 @@ def bucket_count(plan: TrainingPlan) -> int:
 
 
 def length_buckets(lengths: NDArray[np.integer], count: int) -> tuple[NDArray[np.int64], ...]:
-    """Examples in groups of like length, the same for every trial.
+    """Group examples by length, in the same way for every trial.
 
     Args:
-        lengths: Of every example, in tokens.
-        count: How many groups to make; fewer where there are fewer examples.
+        lengths: Number of tokens of every example.
+        count: Number of groups; fewer if there are fewer examples.
 
     Returns:
         Indices of each bucket's examples, from the shortest to the longest, those of one length in their order. The
@@ -49,14 +49,14 @@ def length_buckets(lengths: NDArray[np.integer], count: int) -> tuple[NDArray[np
 
 
 class ExampleOrder:
-    """Which examples a trial sees at each step; depends on its seed, the step, the plan and the data alone.
+    """Examples of a trial at each step; depends on its seed, the step, the plan and the data alone.
 
-    The buckets take turns, each once in as many steps as there are, in an order that is the same for all trials and in
-    every cycle: trials whose steps differ by whole cycles visit the same bucket. In its turn a bucket gives the next
-    examples of an endless stream, in which each epoch is a permutation drawn from the trial's seed.
+    The buckets take turns, each once per cycle, in an order that is the same for all trials and in every cycle: trials
+    whose steps differ by whole cycles visit the same bucket. In its turn a bucket gives the next examples of an endless
+    stream, in which each epoch is a permutation drawn from the trial's seed.
 
     Args:
-        buckets: Of `length_buckets`.
+        buckets: Buckets of `length_buckets`.
         sizes: B of each bucket's turns, or one B for all.
 
     Raises:
@@ -75,10 +75,10 @@ class ExampleOrder:
         self._epochs: dict[int, tuple[int, NDArray[np.int64]]] = {}
 
     def examples(self, step: int) -> NDArray[np.int64]:
-        """Indices of the examples of a step, ``(B,)``.
+        """Return the indices of the examples of a step, ``(B,)``.
 
         Args:
-            step: From 0; in any order, though ascending steps are the fastest.
+            step: Index of the step, from 0; in any order, though ascending steps are the fastest.
         """
         cycle, turn = divmod(step, len(self._buckets))
         bucket = self._turns[turn]
@@ -86,7 +86,7 @@ class ExampleOrder:
         return np.concatenate(list(self._stream(bucket, cycle * size, (cycle + 1) * size)))
 
     def sizes_from(self, step: int) -> tuple[int, ...]:
-        """B of the steps from one on, for ever in turns; as short as can be, so that equal ones stay equal."""
+        """Return the B of a cycle from a step on; as short as possible, so that equal cycles compare equal."""
         sizes = [self._sizes[bucket] for bucket in self._turns]
         if len(set(sizes)) == 1:
             return (sizes[0],)
@@ -94,13 +94,13 @@ class ExampleOrder:
         return (*sizes[first:], *sizes[:first])
 
     def _stream(self, bucket: int, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
-        """A part of a bucket's stream, epoch by epoch."""
+        """Yield a part of a bucket's stream, epoch by epoch."""
         size = len(self._buckets[bucket])
         for epoch in range(start // size, (stop - 1) // size + 1):
             yield self._epoch(bucket, epoch)[max(start - epoch * size, 0) : stop - epoch * size]
 
     def _epoch(self, bucket: int, epoch: int) -> NDArray[np.int64]:
-        """A bucket's examples in the order of an epoch; the last one asked for is kept."""
+        """Return a bucket's examples in the order of an epoch; the last one is cached."""
         held = self._epochs.get(bucket)
         if held is None or held[0] != epoch:
             generator = np.random.default_rng(derived_seed(self._seed, f"order/{bucket}", epoch))

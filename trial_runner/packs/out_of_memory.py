@@ -1,4 +1,4 @@
-"""Memory that there is, what is kept of it, and what is done when it runs out."""
+"""Available memory, its reuse, and the recognition of its lack."""
 
 import ctypes
 import gc
@@ -9,17 +9,18 @@ from pathlib import Path
 import torch
 
 OUT_OF_MEMORY = (RuntimeError, MemoryError)
-"""What is raised when memory runs out; `is_out_of_memory` tells such an error from others of these kinds."""
+"""Types of errors that are raised when memory runs out; see `is_out_of_memory`."""
 
 _CPU_ALLOCATOR = "can't allocate memory"
 
 _KEPT_BYTES = {-1: 1 << 28, -2: 1 << 26, -3: 1 << 25}
-"""Of glibc's mallopt: free memory at the top that is kept, what is asked for at once, and from where on a block is one
-of the system's own."""
+"""Settings of glibc's mallopt: free bytes kept at the top, bytes requested at once, and the size from which a block is
+mapped by itself.
+"""
 
 
 def available_bytes(device: torch.device) -> int:
-    """Memory that this process may take now: of the GPU, or of the machine, shared evenly among its cores' workers."""
+    """Return the free memory of the GPU, or of the machine, divided evenly among the workers of its cores."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -28,22 +29,22 @@ def available_bytes(device: torch.device) -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the device, or the machine, has no memory left."""
+    """Return whether an error is a lack of memory of the device or the machine."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or _CPU_ALLOCATOR in str(error)
 
 
 def release_memory() -> None:
-    """Give back what is held without need."""
+    """Return unused memory to the device and the system."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def keep_freed() -> None:
-    """Keep memory that this process frees for what it asks for next.
+    """Keep freed memory of this process for its next allocations.
 
-    Else a step on a CPU has the system take back, and clear again, the pages of its largest tensors. Other C libraries
-    than glibc decide for themselves.
+    Else a step on a CPU would return, and get zeroed again, the pages of its largest tensors. Has no effect on other C
+    libraries than glibc.
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt

@@ -34,16 +34,16 @@ from trial_runner.requests import Failure, Reading, Snapshot, TrialRequest
 from trial_runner.seeds import derived_seed
 
 _MOST_KEPT = 4
-"""Layouts of lanes whose recordings are kept; each holds its parameters and moments."""
+"""Number of layouts of lanes whose recordings are kept; each holds its parameters and moments."""
 
 
 class TrialPack:
-    """See `trial_runner.requests.Pack`.
+    """Pack of trials; see `trial_runner.requests.Pack`.
 
     Args:
-        slots: How many trials the pack takes.
-        recorder: Records steps, to be launched at once where one of the same shapes comes again; None runs them as
-            they are. It changes nothing but their time.
+        slots: Number of trials.
+        recorder: Recorder of steps, which are launched at once if one of the same shapes comes again; None runs them
+            eagerly. Results are the same.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class TrialPack:
 
     @property
     def free_slots(self) -> int:
-        """How many more trials can be admitted; below 0 while it holds more than memory lets it compute together."""
+        """Number of trials that can still be admitted; negative while memory does not suffice for all that it holds."""
         return self.most_together - len(self._taken)
 
     @property
     def steps_to_reading(self) -> int:
-        """Steps until one of its trials is measured; 0 if none goes on."""
+        """Number of steps to the next measurement of one of its trials; 0 if none goes on."""
         return min(filter(None, (slot.steps_to_reading for slot in self._taken)), default=0)
 
     def trial(self, number: int) -> TrialSlot:
-        """The state of a trial as it is now, for tests and tools.
+        """Return the present state of a trial, for tests and tools.
 
         Raises:
             RequestError: If the pack does not hold it.
@@ -95,10 +95,10 @@ class TrialPack:
         return held[trial]
 
     def admit(self, request: TrialRequest) -> None:
-        """Take a trial in: the first free slot is its own.
+        """Admit a trial to the first free slot.
 
         Raises:
-            RequestError: If no slot is free, or it is there already.
+            RequestError: If no slot is free, or the trial is in the pack already.
             AttachError: If the deltas cannot be built.
         """
         if self.free_slots <= 0:
@@ -116,10 +116,10 @@ class TrialPack:
             self._frozen.micro_batch.examples = request.plan.micro_batch
 
     def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
-        """What trials would take in this pack; they are not admitted.
+        """Plan the memory of trials in this pack, without admitting them.
 
         Args:
-            requests: The trials, which edit all blocks alike: of a deep decoder the first ones stand for all.
+            requests: Trials, which edit all blocks in the same way: the first blocks of a deep decoder represent all.
         """
         for request in requests:
             self._recompute_as(request)
@@ -188,7 +188,7 @@ class TrialPack:
         self._slots[self._slots.index(slot)] = None
 
     def snapshot(self, trial: int) -> Snapshot:
-        """The state of a trial, detached from it."""
+        """Return the state of a trial, detached from it."""
         slot = self.trial(trial)
         request = slot.request
         facts: dict[str, object] = {
@@ -242,7 +242,7 @@ class TrialPack:
         return ExampleOrder(buckets, seed=request.seed, sizes=sizes)
 
     def _lanes_of(self, going: Sequence[TrialSlot]) -> list[Lane]:
-        """The lanes of the slots that train now; kept as they are while these are the same."""
+        """Return the lanes of the slots that train now; they are kept while the slots are the same."""
         wanted = [self._in_order(members) for members in self._shared_out(going)]
         if [lane.slots for lane in self._lanes] != wanted:
             self._dissolve()
@@ -251,11 +251,11 @@ class TrialPack:
         return self._lanes
 
     def _in_order(self, members: list[TrialSlot]) -> list[TrialSlot]:
-        """Slots of a lane; where steps are recorded, those of like structures always stand alike."""
+        """Return the slots of a lane; with recordings, slots of equal structures have equal places."""
         return members if self.recorder is None else sorted(members, key=lambda slot: slot.structure)
 
     def _lane(self, slots: Sequence[TrialSlot]) -> Lane:
-        """A lane of some slots, in the place of one of the same layout whose recordings are kept."""
+        """Return a lane of some slots; one of the same layout with kept recordings is refilled."""
         lane = Lane(slots, self._frozen, self._objective, self.recorder)
         kept = self._kept.pop(lane.layout, None)
         if kept is None:
@@ -267,7 +267,7 @@ class TrialPack:
         return computed_together(slots, self._frozen, self._longest_tokens, most=self.most_together)
 
     def _dissolve(self) -> None:
-        """Let go of all lanes; those that others can fill again are kept, the latest few."""
+        """Close all lanes; the latest few that can be refilled are kept."""
         for lane in self._lanes:
             lane.close()
             if lane.layout is not None:
@@ -278,7 +278,7 @@ class TrialPack:
             del self._kept[layout]
 
     def _train(self, going: Sequence[TrialSlot], steps: int) -> list[Failure]:
-        """Train slots by some steps, with fewer in a pass where they do not fit together."""
+        """Train slots by some steps, with fewer per pass if they do not fit together."""
         goals = {slot: slot.step + steps for slot in going}
         failed: Failures = {}
         while left := [slot for slot in going if slot.step < goals[slot] and slot not in failed]:
@@ -293,10 +293,10 @@ class TrialPack:
         return [self._drop(slot, reason) for slot, reason in failed.items()]
 
     def _made_smaller(self, members: Sequence[TrialSlot], error: BaseException) -> Failures:
-        """Compute fewer slots in a pass from now on; a slot that does not fit alone fails.
+        """Reduce the number of slots per pass; a slot that does not fit alone fails.
 
         Raises:
-            BaseException: The error, unless it says that there is no memory left.
+            BaseException: The error, unless it is a lack of memory.
         """
         if not is_out_of_memory(error):
             raise error
@@ -321,7 +321,7 @@ class TrialPack:
     # ---- readings
 
     def _measure(self, slots: Sequence[TrialSlot]) -> list[Reading | Failure]:
-        """Readings of the slots that are due, measured together."""
+        """Return readings of the slots that are due, measured together."""
         due = [slot for slot in slots if slot.step in slot.request.plan.evaluate_at_steps]
         results: list[Reading | Failure] = []
         while due:
@@ -346,7 +346,7 @@ class TrialPack:
     def _metrics(
         self, slots: Sequence[TrialSlot], split: str, is_final: bool, most: int | None
     ) -> dict[TrialSlot, ObjectiveMeasurement]:
-        """What a pass over a split measures of some slots, all or none of which are at their last step."""
+        """Measure a split for some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self._lanes if lane.slots == slots), None)
         if lane is None or any(map(_ends_robustly, slots)):
@@ -384,5 +384,5 @@ class TrialPack:
 
 
 def _ends_robustly(slot: TrialSlot) -> bool:
-    """Whether the next reading is with robust prefixes, which are tuned for every batch and so take part last."""
+    """Return whether the next reading uses robust prefixes, which are tuned for every batch and so take part last."""
     return slot.step >= slot.request.plan.steps and has_robust_prefix(slot.deltas)

@@ -1,4 +1,4 @@
-"""One trial in training: its deltas, head, optimiser, data order and schedule."""
+"""Trial in training: its deltas, head, optimizer, data order and schedule."""
 
 import math
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from trial_runner.training import Training
 
 
 def learning_rate_factor(step: int, training: Training) -> float:
-    """Share of the peak learning rate at a step: linear from 0 over the warm-up, then as the schedule says.
+    """Return the share of the peak learning rate at a step: linear from 0 over the warm-up, then by the schedule.
 
     Args:
         step: Index of the step, from 0.
-        training: Of so many steps, with a warm-up and a schedule.
+        training: Training, with its number of steps, warm-up and schedule.
     """
     steps = training.steps
     warmup_steps = math.ceil(training.warmup_fraction * steps)
@@ -40,7 +40,7 @@ def learning_rate_factor(step: int, training: Training) -> float:
 
 
 _FACTS = {"step": int, "loss_sum": float, "loss_count": int, "seconds": float}
-"""What the state is beside tensors."""
+"""Parts of the state that are not tensors."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,12 +50,12 @@ class TrialSlot:
     Attributes:
         deltas: Its delta modules.
         head: Its task head.
-        order: Of its training examples.
+        order: Order of its training examples.
         optimizer: AdamW over both, one group per learning rate. The gates of diff pruning have one of their own, a
             fixed multiple of the side's, and no weight decay.
-        step: Optimiser steps done.
+        step: Number of optimizer steps done.
         loss_sum: Sum of the training losses since the last reading.
-        loss_count: How many they are.
+        loss_count: Number of these losses.
         seconds: Compute time since the last reading.
     """
 
@@ -70,7 +70,7 @@ class TrialSlot:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        """Make the optimiser."""
+        """Build the optimizer."""
         attention, ffn, head = self.request.learning_rates
         gates = [] if self.deltas.whole is None else self.deltas.whole.gates
         apart = {id(gate) for gate in gates}
@@ -94,34 +94,34 @@ class TrialSlot:
 
     @property
     def structure(self) -> str:
-        """Equal for trials of the same structures; any order of these is the same each time."""
+        """Key that is equal for trials of the same structures, and sorts them in a fixed order."""
         return " ".join(sorted(map(repr, structures(self.request.configuration))))
 
     @property
     def steps_to_reading(self) -> int:
-        """Steps until it is measured next; 0 after the last."""
+        """Number of steps to its next measurement; 0 after the last."""
         return self.request.plan.steps_to_evaluation(self.step)
 
     @property
     def measured_next(self) -> tuple[str, bool, int | None]:
-        """The split that it is measured on, whether it is at its last step, and the most examples of the split."""
+        """Split of its next measurement, whether that is the last one, and the largest number of examples."""
         plan = self.request.plan
         is_final = self.step >= plan.steps
         return plan.measured_split, is_final, None if is_final else plan.rung_examples
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Everything that is trained."""
+        """Trained parameters."""
         return [*self.deltas.parameters(), *self.head.parameters()]
 
     def learning_rates(self, ahead: int = 0) -> list[float]:
-        """Of attention, FFN and head at the next step, or some steps ahead of it."""
+        """Return the rates of attention, FFN and head at the next step, or some steps ahead of it."""
         factor = learning_rate_factor(self.step + ahead, self.request.plan)
         return [peak * factor for peak in self.request.learning_rates]
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """Put the deltas into training mode, with randomness of the trial's own seed and step."""
+        """Put the deltas into training mode within the context, with randomness of the trial's own seed and step."""
         if self.deltas.whole is not None:
             self.deltas.whole.before_step(derived_seed(self.request.seed, "gates", self.step))
         self.deltas.train()
@@ -131,10 +131,10 @@ class TrialSlot:
             self.deltas.eval()
 
     def learn(self, loss: Tensor, *, is_first: bool) -> float:
-        """Add the gradient of a part of a step's loss, of the first with the penalty of a change of the whole model.
+        """Accumulate the gradient of a part of a step's loss; the first includes the penalty of a whole-model change.
 
         Returns:
-            The part; where it is not finite, there is no gradient.
+            Loss of the part; if it is not finite, there is no gradient.
         """
         value = float(loss.detach())
         if is_first:
@@ -147,10 +147,10 @@ class TrialSlot:
         return value
 
     def update(self, value: float) -> str | None:
-        """One optimiser step by the gradients of a loss.
+        """Take one optimizer step by the gradients of a loss.
 
         Returns:
-            Why the trial cannot go on, or None.
+            Reason of the trial's failure, or None.
         """
         if not math.isfinite(value):
             return f"the training loss is {value} at step {self.step + 1}"
@@ -172,40 +172,40 @@ class TrialSlot:
         return None
 
     def count_loss(self, value: float) -> None:
-        """Note the training loss of a step."""
+        """Record the training loss of a step."""
         self.loss_sum += value
         self.loss_count += 1
 
     def moments(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor] | None:
-        """First and second moment of a parameter; None before the first step."""
+        """Return first and second moment of a parameter; None before the first step."""
         state = self.optimizer.state.get(parameter)
         return (state["exp_avg"], state["exp_avg_sq"]) if state else None
 
     def set_moments(self, parameter: nn.Parameter, first: Tensor, second: Tensor) -> None:
-        """Take over a parameter's moments after `step` steps, copied."""
+        """Set a parameter's moments after `step` steps to copies."""
         state = self.optimizer.state[parameter]
         state["step"] = torch.tensor(float(self.step), device=parameter.device)
         state["exp_avg"], state["exp_avg_sq"] = first.clone(), second.clone()
 
     def own_memory(self) -> None:
-        """Let no parameter lie in a larger tensor, and none keep a gradient."""
+        """Copy parameters out of larger tensors, and release gradients."""
         for parameter in self.parameters:
             parameter.grad = None
             if parameter.data.untyped_storage().nbytes() > parameter.data.nbytes:
                 parameter.data = parameter.data.clone()
 
     def take_means(self) -> tuple[float, float]:
-        """Mean training loss and seconds since the last call."""
+        """Return mean training loss and seconds since the last call."""
         means = (self.loss_sum / max(1, self.loss_count), self.seconds)
         self.loss_sum, self.loss_count, self.seconds = 0.0, 0, 0.0
         return means
 
     def facts(self) -> dict[str, Any]:
-        """The part of the state that is not tensors."""
+        """Return the part of the state that is not tensors."""
         return {name: getattr(self, name) for name in _FACTS}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor of the state, copied: deltas, head, their buffers and the optimiser's moments."""
+        """Return copies of all tensors of the state: deltas, head, their buffers and the optimizer's moments."""
         state = self._state()
         moments = {
             f"optimizer.{key}.{name}": moment
@@ -215,7 +215,7 @@ class TrialSlot:
         return {name: tensor.detach().cpu().clone() for name, tensor in (state | moments).items()}
 
     def load(self, facts: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Take over a state that `facts` and `tensors` returned.
+        """Restore a state that `facts` and `tensors` returned.
 
         Raises:
             KeyError: If a tensor is missing.
@@ -237,7 +237,7 @@ class TrialSlot:
             setattr(self, name, kind(facts[name]))
 
     def _state(self) -> dict[str, Tensor]:
-        """Parameters and buffers of the state by name."""
+        """Return parameters and buffers of the state by name."""
         return {
             f"{prefix if isinstance(one, nn.Parameter) else f'buffers.{prefix}'}.{name}": one
             for prefix, module in (("deltas", self.deltas), ("head", self.head))

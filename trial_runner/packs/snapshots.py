@@ -1,4 +1,4 @@
-"""Snapshots in files: one safetensors file each, its facts as JSON in the header. No pickles."""
+"""Snapshots as files: one safetensors file each, its facts as JSON in the header. No pickles."""
 
 import json
 import os
@@ -21,10 +21,10 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
     """Write a snapshot to ``folder/step-000050.safetensors``: temporary name, fsync, read back, atomic rename.
 
     Returns:
-        The path of the file.
+        Path of the file.
 
     Raises:
-        OSError: If it cannot be written, or does not hold what was written.
+        OSError: If it cannot be written, or the file differs from the written data.
     """
     folder.mkdir(parents=True, exist_ok=True)
     facts = {**snapshot.facts, "schema_version": SCHEMA_VERSION, "trial": snapshot.trial, "step": snapshot.step}
@@ -45,7 +45,7 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> Path:
 
 
 def load_snapshot(path: Path) -> Snapshot:
-    """Read a snapshot back.
+    """Read a snapshot.
 
     Raises:
         SnapshotError: If the file is missing, damaged, or of another schema version.
