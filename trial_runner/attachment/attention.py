@@ -1,4 +1,4 @@
-"""The one attention function of all backbones: what `transformers` computes, plus the edits inside attention.
+"""Attention function of all backbones: equal to that of `transformers`, with the edits inside attention.
 
 It is registered with its mask function under `ATTENTION`; a backbone that is loaded with that implementation calls it
 from every attention module. Prefixes live here, not in ``past_key_values``, so positions do not shift.

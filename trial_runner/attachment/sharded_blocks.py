@@ -1,9 +1,8 @@
 """Blocks of a backbone of which every rank holds a part (PyTorch's ``fully_shard``), gathered when a rank computes.
 
-Gathering takes all ranks, and each trains trials of its own: of other structures, lengths and numbers of passes. So
-they agree before every pass over a stack. Who has none to make, or makes another one later, gathers the blocks of this
-one with the others and drops them; nobody computes for somebody else. Nothing is reduced, since nothing that is shared
-is trained.
+Gathering takes all ranks, and each trains its own trials, with other structures, lengths and numbers of passes. So
+they agree before every pass over a stack. A rank without such a pass gathers the blocks with the others and drops them;
+no rank computes for another. Nothing is reduced, since nothing that is shared is trained.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,12 @@
 """Backbones: found by name, loaded once, frozen. Importing this loads neither torch nor transformers.
 
 ===============  =================================================================
-``locate``       where a backbone is, what its ``config.json`` says
-``source``       which backbone, and how its weights are held
-``backbone``     the frozen base model, and the head that writes texts
-``weight_hash``  which weights it has
+``locate``       location and ``config.json`` of a backbone
+``source``       name of a backbone, and the storage of its weights
+``backbone``     frozen base model, and the language-model head
+``weight_hash``  hash of its weights
 ``tokenizer``    its tokenizer
-``embedded/``    the backbone that ships with the package
+``embedded/``    backbone that ships with the package
 ===============  =================================================================
 """
 

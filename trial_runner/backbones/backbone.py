@@ -1,4 +1,4 @@
-"""Loading a backbone: the frozen base model, its shape, its tokenizer, and the head that writes texts.
+"""Loading of a backbone: the frozen base model, its shape, its tokenizer, and its language-model head.
 
 Imports torch only when it loads.
 """
@@ -32,18 +32,18 @@ _MARKS = ("quantization_method", "hf_quantizer", "is_quantized", "is_loaded_in_4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Backbone:
-    """A pretrained transformer that no trial may change.
+    """Pretrained transformer that no trial may change.
 
     Attributes:
-        source: Its name, and how its weights are held.
-        model: The base model without task head and pooler, in evaluation mode, no parameter with a gradient.
+        source: Its name, and the storage of its weights.
+        model: Base model without task head and pooler, in evaluation mode, no parameter with a gradient.
         shape: Its sizes; ``shape.parameters`` is the denominator of percentages.
-        position_limit_tokens: Longest input; None if there is no limit.
-        pad_token_id: The id that fills short rows; of a model without a padding token its end of text.
+        position_limit_tokens: Number of tokens of the longest input; None if there is no limit.
+        pad_token_id: Id that fills short rows; of a model without a padding token its end of text.
         weights_sha256: Hash of the loaded weights, as `trial_runner.backbones.weights_sha256` computes it; of weights
             that are loaded as other numbers than their files have, of the files.
-        language_model: With the head that it was pretrained to write texts with, its modules those of the base model;
-            None where it was loaded without.
+        language_model: Model with its pretrained language-model head, which shares the modules of the base model;
+            None if it was loaded without.
     """
 
     source: BackboneSource
@@ -57,7 +57,7 @@ class Backbone:
 
     @property
     def whole(self) -> "torch.nn.Module":
-        """All that was loaded: the language model, or the base model alone."""
+        """Loaded model: the language model, or the base model alone."""
         return self.model if self.language_model is None else self.language_model
 
     @property
@@ -66,7 +66,7 @@ class Backbone:
         return self.source.name
 
     def load_tokenizer(self) -> "PreTrainedTokenizerFast":
-        """The tokenizer that belongs to the backbone. Raises `BackboneError` if there is none."""
+        """Load the tokenizer of the backbone. Raises `BackboneError` if there is none."""
         return load_tokenizer(self.name)
 
 
@@ -80,11 +80,12 @@ def load_backbone(
     """Load a backbone and freeze it.
 
     Args:
-        source: Which one, and how its weights are held; or its name alone.
-        precision: Of weights that are neither bf16 nor quantised. Mixed precision is the runner's matter; ``float64``
+        source: Source of the backbone, with the storage of its weights; or its name alone.
+        precision: Type of weights that are neither bf16 nor quantised. Mixed precision is left to the runner;
+            ``float64``
             is for exact comparisons.
-        attn_implementation: Name under which an attention function is registered with transformers.
-        device: A GPU that weights are read to one by one; None leaves them on the host.
+        attn_implementation: Name of a registered attention function of transformers.
+        device: GPU to which weights are read one by one; None leaves them on the host.
 
     Raises:
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
@@ -105,8 +106,11 @@ def load_language_model(
     """Load a backbone with its own language-model head; see `load_backbone`.
 
     Args:
-        source: See `load_backbone`; as are the others.
-        keeps_layers: Whether quantised layers stay those of transformers, as peft knows them.
+        source: See `load_backbone`, also for the arguments below.
+        precision: See `load_backbone`.
+        attn_implementation: See `load_backbone`.
+        device: See `load_backbone`.
+        keeps_layers: Whether quantised layers stay those of transformers, which peft requires.
 
     Raises:
         UnsupportedBackboneError: If the family is unknown or cannot be used; before any weights are read.
@@ -131,7 +135,7 @@ def language_model_class(kind: StackKind) -> str:
 
 
 def _loaded(source: BackboneSource, of_kind: str, **options: Any) -> Backbone:
-    """A frozen backbone; see `_frozen_model`."""
+    """Load a frozen backbone; see `_frozen_model`."""
     config = config_of(source.name)
     folder = Path(source_of(source.name))
     if folder.is_dir():
@@ -151,7 +155,7 @@ def backbone_of(
     *,
     language_model: "torch.nn.Module | None" = None,
 ) -> Backbone:
-    """A base model with what its ``config.json`` says of it."""
+    """Return the backbone of a base model and its ``config.json``."""
     family = family_of(config)
     return Backbone(
         source=source,
@@ -168,15 +172,15 @@ def backbone_of(
 def model_without_weights(
     name: str, of_kind: str, attn_implementation: str
 ) -> tuple["torch.nn.Module", "torch.nn.Module"]:
-    """A model on the device ``meta``, by its config alone, and the base model within it.
+    """Build a model on the device ``meta`` from its config; return it and the base model within it.
 
     Args:
-        name: Of the backbone.
-        of_kind: One of the automatic classes of transformers.
+        name: Name of the backbone.
+        of_kind: Name of an automatic class of transformers.
         attn_implementation: See `load_backbone`.
 
     Raises:
-        BackboneError: If transformers cannot make it.
+        BackboneError: If transformers cannot build it.
     """
     source = source_of(name)
     with hub_access(source), quiet_transformers():
@@ -197,7 +201,7 @@ def model_without_weights(
 
 
 def base_of(model: "torch.nn.Module") -> "torch.nn.Module":
-    """The base model within a language model; of T5, which has none, one of the same modules."""
+    """Return the base model within a language model; of T5, which has none, one of the same modules."""
     import torch
     from transformers import AutoModel
 
@@ -212,7 +216,7 @@ def base_of(model: "torch.nn.Module") -> "torch.nn.Module":
 
 
 def check_quantization(source: BackboneSource) -> None:
-    """Load what quantises weights, if they are to be.
+    """Import the quantization library, if it is needed.
 
     Raises:
         BackboneError: If it is not installed.
@@ -233,15 +237,16 @@ def check_quantization(source: BackboneSource) -> None:
 def loading_options(
     source: BackboneSource, precision: Precision = "float32", *, heads: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What ``from_pretrained`` of transformers is given to hold weights as they are wanted.
+    """Return the options of ``from_pretrained`` for a storage of the weights.
 
     Args:
-        source: How they are wanted.
+        source: Source with the storage of the weights.
         precision: See `load_backbone`.
-        heads: Names of task heads, which are not quantised; transformers knows output layers of language models alone.
+        heads: Names of task heads, which are not quantised; transformers excludes the output layers of language models
+            alone.
 
     Raises:
-        BackboneError: If what quantises them is not installed.
+        BackboneError: If the quantization library is not installed.
     """
     import torch
 
@@ -255,7 +260,7 @@ def loading_options(
 
 
 def _quantizer(quantization: Quantization, heads: Sequence[str]) -> Any:
-    """What transformers quantises with, but for the heads."""
+    """Return the quantization config of transformers, with the heads excluded."""
     if quantization == "int4":
         with quiet_quantizers():
             import torch
@@ -276,7 +281,7 @@ def _quantizer(quantization: Quantization, heads: Sequence[str]) -> Any:
 
 
 def held_as(model: "torch.nn.Module") -> BackboneSource:
-    """How the weights of a model of transformers are held."""
+    """Return the storage of the weights of a loaded model of transformers."""
     import torch
 
     config: Any = getattr(model, "config", None)
@@ -300,10 +305,10 @@ def _frozen_model(
     device: "torch.device | None",
     keeps_layers: bool = False,
 ) -> "torch.nn.Module":
-    """A model with every weight from the files, in evaluation mode; see `load_language_model`.
+    """Return a model with every weight from the files, in evaluation mode; see `load_language_model`.
 
     Args:
-        of_kind: One of the automatic classes of transformers.
+        of_kind: Name of an automatic class of transformers.
     """
     name, place = source.name, source_of(source.name)
     check_quantization(source)
@@ -357,7 +362,7 @@ def _frozen_model(
 
 
 def _check_layers(source: BackboneSource, of_kind: str) -> None:
-    """Say which layer cannot be held as it is wanted, if one cannot; torchao says it in many lines, elsewhere."""
+    """Refuse layers that cannot be quantised, by name; the error of torchao has many lines and comes later."""
     import torch
 
     from trial_runner.linear_layers import imagine_quantized
@@ -368,7 +373,7 @@ def _check_layers(source: BackboneSource, of_kind: str) -> None:
 
 
 def without_pooler(config: Any) -> dict[str, bool]:
-    """The option that leaves the pooler away, if the model class has one."""
+    """Return the option that omits the pooler, if the model class has one."""
     from transformers import MODEL_MAPPING
 
     parameters = inspect.signature(MODEL_MAPPING[type(config)].__init__).parameters

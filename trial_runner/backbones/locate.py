@@ -1,4 +1,4 @@
-"""Where a backbone is and what its ``config.json`` says. No torch, no weights."""
+"""Location and ``config.json`` of a backbone. No torch, no weights."""
 
 import difflib
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ _FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub nam
 
 
 def embedded_folder() -> Path:
-    """Folder of the backbone that ships with the package."""
+    """Return the folder of the backbone that ships with the package."""
     return Path(__file__).parent / "embedded" / "tiny_encoder"
 
 
 def source_of(name: str) -> str:
-    """What ``from_pretrained`` takes for a backbone: the path of a folder, or a hub name. Does not ask the hub.
+    """Return the argument of ``from_pretrained`` for a backbone: a folder or a hub name. Does not call the hub.
 
     Args:
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
@@ -51,11 +51,11 @@ def source_of(name: str) -> str:
 
 
 def config_of(name: str) -> dict[str, Any]:
-    """The entries of a backbone's ``config.json``, with the table that was proved for it where no family knows it.
+    """Return the entries of a backbone's ``config.json``, with its discovered table of ports if no family has its type.
 
     Raises:
         BackboneError: See `entries_of`.
-        UnsupportedBackboneError: If a table was tried and cannot be.
+        UnsupportedBackboneError: If discovery has failed for it.
     """
     entries = entries_of(name)
     proved = proved_entry(entries)
@@ -63,7 +63,7 @@ def config_of(name: str) -> dict[str, Any]:
 
 
 def entries_of(name: str) -> dict[str, Any]:
-    """The entries of a backbone's ``config.json``; of a hub backbone it is downloaded unless cached.
+    """Return the entries of a backbone's ``config.json``; of a hub backbone it is downloaded unless cached.
 
     Args:
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
@@ -83,12 +83,12 @@ def entries_of(name: str) -> dict[str, Any]:
 
 
 def position_limit(config: Mapping[str, Any]) -> int | None:
-    """Longest input in tokens (of either stack); None if the positions are not limited, as relative ones.
+    """Return the number of tokens of the longest input (of either stack); None for positions without a limit.
 
     RoBERTa numbers its positions from ``pad_token_id + 1``, so that many of its rows are never used; MPNet, from 2.
 
     Raises:
-        UnsupportedBackboneError: If the family is not supported, or an entry is missing or cannot be.
+        UnsupportedBackboneError: If the family is not supported, or an entry is missing or impossible.
     """
     shape = shape_of(config)
     rows = config.get("max_position_embeddings", config.get("n_positions"))
@@ -100,9 +100,9 @@ def position_limit(config: Mapping[str, Any]) -> int | None:
 
 
 def padding_token(config: Mapping[str, Any]) -> int:
-    """The id that fills short rows: ``pad_token_id``, else the first ``eos_token_id``, else 0.
+    """Return the id that fills short rows: ``pad_token_id``, else the first ``eos_token_id``, else 0.
 
-    Decoders often have no padding token. What is padded is masked, so that any id does.
+    Decoders often have no padding token. Padding is masked, so that any id works.
     """
     for name in ("pad_token_id", "eos_token_id"):
         value = config.get(name)
@@ -113,7 +113,7 @@ def padding_token(config: Mapping[str, Any]) -> int:
 
 
 def _download_config(name: str) -> Path:
-    """The ``config.json`` of a hub backbone, in the hub's cache."""
+    """Return the ``config.json`` of a hub backbone, in the hub's cache."""
     with hub_access(name):
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError

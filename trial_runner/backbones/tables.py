@@ -1,6 +1,6 @@
-"""Tables of ports that were made of backbones which no family knows: what was proved is kept by its content.
+"""Cache of port tables discovered for backbones that no family supports, keyed by their config.
 
-They are made in `trial_runner.port_discovery`; here they are found again, without torch.
+`trial_runner.port_discovery` makes them; here they are read without torch.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from search_space.json_text import read_json_text
 from trial_runner.files import default_cache_folder, whole_file
 
 _CONTRACT = 1
-"""Counts the contracts: a table that passed another one is made anew."""
+"""Version of the contract of edits: a table that passed another one is made anew."""
 
 
 def proved_entry(entries: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What was found earlier for a config that no family knows; None where nothing was, or where it cannot be used.
+    """Return the cached table for a config that no family supports; None without one.
 
     Raises:
-        UnsupportedBackboneError: If it cannot be used.
+        UnsupportedBackboneError: If discovery has failed for it.
     """
     if not is_unknown(entries):
         return None
@@ -39,7 +39,7 @@ def proved_entry(entries: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def refusal(model_type: str, problem: str) -> UnsupportedBackboneError:
-    """Why a model type cannot be used."""
+    """Return the error of a model type that cannot be used."""
     return UnsupportedBackboneError(
         f"{model_type} backbones have no table of ports, and one must keep the contract of edits; got: {problem}. "
         "Use another backbone."
@@ -47,24 +47,24 @@ def refusal(model_type: str, problem: str) -> UnsupportedBackboneError:
 
 
 def is_unknown(entries: Mapping[str, Any]) -> bool:
-    """Whether no family knows the model type of a config, and none is refused by name."""
+    """Return whether no family supports the model type of a config, and none is refused by name."""
     model_type = str(entries.get("model_type"))
     return model_type not in REFUSED and not any(model_type in family.model_types for family in FAMILIES.values())
 
 
 def _path(entries: Mapping[str, Any]) -> Path:
-    """Where what was found for a config is kept, by its content and what computed it."""
+    """Return the cache file of a config, named by its content and the versions that computed it."""
     made_by = [_CONTRACT, *(version(name) for name in ("deltaspace", "transformers"))]
     content = json.dumps([made_by, dict(entries)], sort_keys=True, default=str)
     return default_cache_folder() / "tables" / f"{hashlib.sha256(content.encode()).hexdigest()[:32]}.json"
 
 
 def keep(entries: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Keep what was found for a config, whole or not at all; a cache that cannot be written is none.
+    """Write the result of a discovery to the cache, atomically; an unwritable cache is ignored.
 
     Args:
-        entries: Of the config.
-        found: The ``problem``, or the ``entry`` that the config takes with it.
+        entries: Entries of the config.
+        found: Mapping with the ``problem``, or with the ``entry`` to add to the config.
     """
     path = _path(entries)
     with suppress(OSError):

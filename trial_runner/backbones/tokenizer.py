@@ -1,4 +1,4 @@
-"""The tokenizer of a backbone, bounds on what its files may ask for, and a name for what it does."""
+"""Tokenizer of a backbone, bounds on its files, and an id of its behaviour."""
 
 import hashlib
 import json
@@ -27,11 +27,11 @@ _LISTS = ("vocab.txt", "merges.txt")
 _MOST_BYTES = 64 << 20
 _MOST_ENTRIES = 5_000_000
 _MOST_ADDED = 20_000
-"""Of one kind; each takes far longer than an entry of the vocabulary."""
+"""Largest number of added tokens of one kind; each takes far longer than an entry of the vocabulary."""
 _MOST_STEPS = 1_000
 _MOST_LETTERS = 10_000
 _MOST_TIMES_LONGER = 100
-"""Twice what any of the real tokenizers asks for that were looked at, of all of these."""
+"""Largest growth of a text by all steps: twice that of any inspected real tokenizer."""
 
 _SHOWN = 60
 
@@ -39,7 +39,7 @@ _IDS: "WeakKeyDictionary[PreTrainedTokenizerFast, str]" = WeakKeyDictionary()
 
 
 def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
-    """The tokenizer that belongs to a backbone, read once a process; whoever changes it takes a copy.
+    """Load the tokenizer of a backbone, once per process; callers that change it must copy it.
 
     Args:
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
@@ -67,11 +67,12 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerFast":
 def check_ids(tokenizer: "PreTrainedTokenizerFast", config: Mapping[str, Any], ids: "Iterable[NDArray[Any]]") -> None:
     """Check that a backbone has an embedding for every token of some texts.
 
-    Tokens that occur in none of them may lack one: of some models such were added and never used.
+    Tokens that occur in none of them may lack one: some models have added tokens that were never used.
 
     Args:
+        tokenizer: Tokenizer, for the message.
         config: Entries of the backbone's ``config.json``.
-        ids: Tokens of the texts.
+        ids: Token ids of the texts.
 
     Raises:
         BackboneError: If a token has none.
@@ -88,7 +89,7 @@ def check_ids(tokenizer: "PreTrainedTokenizerFast", config: Mapping[str, Any], i
 
 @lru_cache(maxsize=2)
 def _read(source: str, _: tuple[tuple[str, int, int], ...]) -> "PreTrainedTokenizerFast":
-    """Of a large vocabulary this takes many seconds."""
+    """Read a tokenizer, which takes many seconds for a large vocabulary."""
     with hub_access(source), quiet_transformers():
         from transformers import AutoTokenizer
 
@@ -99,14 +100,14 @@ def _read(source: str, _: tuple[tuple[str, int, int], ...]) -> "PreTrainedTokeni
 
 
 def check_tokenizer_files(source: str) -> None:
-    """Refuse files of a tokenizer whose reading, or use on a text, would take time or memory without a bound.
+    """Refuse files of a tokenizer whose reading, or use on a text, would take unbounded time or memory.
 
     Args:
-        source: A folder, or a hub name.
+        source: Folder, or hub name.
 
     Raises:
         OSError: If one is no regular file, or too large.
-        ValueError: If one holds too much.
+        ValueError: If one contains too much.
     """
     folder = Path(source)
     if not folder.is_dir():
@@ -148,7 +149,7 @@ def _check_most(name: str, what: str, count: float, most: int) -> None:
 
 
 def _values(value: Any) -> Iterator[Any]:
-    """All that lies within a value, what maps characters aside."""
+    """Yield all values nested in a value, except maps of characters."""
     yield value
     if isinstance(value, Mapping):
         for key, one in value.items():
@@ -165,7 +166,7 @@ _CHOICE = re.compile(r"[*+{|]")
 
 
 def _explodes(expression: str) -> bool:
-    """Whether a group that repeats holds what repeats or chooses: some texts would be tried in too many ways."""
+    """Return whether a repeated group contains repetitions or choices, so that matching may take exponential time."""
     left = _FEW_TIMES.sub("", _ATOM.sub("x", expression))
     while found := _GROUP.search(left):
         has_choice = _CHOICE.search(found[1]) is not None
@@ -176,7 +177,7 @@ def _explodes(expression: str) -> bool:
 
 
 def _times_longer(step: Mapping[str, Any]) -> float:
-    """How much longer a step may make a text."""
+    """Return the largest factor by which a step lengthens a text."""
     content, pattern = step.get("content"), step.get("pattern")
     if step.get("type") != "Replace" or not isinstance(content, str) or not isinstance(pattern, Mapping):
         return 1
@@ -185,7 +186,7 @@ def _times_longer(step: Mapping[str, Any]) -> float:
 
 
 def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Name, size and time of the files of a folder, so that one that was changed is read anew."""
+    """Return name, size and time of the files of a folder, so that a changed one is read anew."""
     if not folder.is_dir():
         return ()
     found = [(file.name, file.stat()) for file in sorted(folder.iterdir()) if file.is_file()]
@@ -193,7 +194,7 @@ def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def tokenizer_id(tokenizer: "PreTrainedTokenizerFast") -> str:
-    """SHA-256 over what a tokenizer does to a text, as hex; equal wherever the same tokenizer is loaded from."""
+    """Return the SHA-256 over the behaviour of a tokenizer, as hex; equal for any location of the same tokenizer."""
     return _IDS.get(tokenizer) or _computed_id(tokenizer)
 
 
@@ -207,7 +208,7 @@ def _computed_id(tokenizer: "PreTrainedTokenizerFast") -> str:
 
 
 def _id_of_files(tokenizer: "PreTrainedTokenizerFast") -> str:
-    """The same of one in Python, such as Marian's: over its class, its added tokens and the files it is made of."""
+    """Return the id of a tokenizer in Python, such as Marian's: over its class, its added tokens and its files."""
     added = sorted(tokenizer.get_added_vocab().items())
     digest = hashlib.sha256(
         f"{type(tokenizer).__name__} {sorted(tokenizer.special_tokens_map.items())} {added}".encode()

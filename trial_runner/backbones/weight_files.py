@@ -1,4 +1,4 @@
-"""What may be in the folder of a backbone: weights that are numbers and nothing else, as many as its config says."""
+"""Checks of a backbone's folder: weights are numbers and nothing else, as many as its config implies."""
 
 from math import prod
 from pathlib import Path
@@ -13,15 +13,16 @@ _ADAPTER = "adapter_config.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SINGLE_BYTES = 4
 _MOST_TIMES = 2
-"""A config that counts more than so many times the weights of the files is none of theirs."""
+"""Largest ratio of the config's number of weights to that of the files."""
 
 
 def check_folder(name: str, folder: Path, shape: BackboneShape) -> None:
-    """Refuse a folder whose files are not the weights that its config speaks of, before any of them is loaded.
+    """Refuse a folder whose files cannot be the weights of its config, before any of them is loaded.
 
     Raises:
-        BackboneError: If it holds an adapter, whose config would name another model; pickles in place of safetensors,
-            which run whatever they say; or far fewer weights than its config counts.
+        BackboneError: If it contains an adapter, whose config would name another model; pickles in place of
+            safetensors,
+            which execute code; or far fewer weights than its config implies.
     """
     if (folder / _ADAPTER).exists():
         raise BackboneError(
@@ -45,13 +46,13 @@ def check_folder(name: str, folder: Path, shape: BackboneShape) -> None:
 
 
 def mapped_bytes(folder: Path) -> int:
-    """What files in single precision take of a process that loads them so: they stay mapped, tensors of no use too."""
+    """Return the bytes of files in single precision that stay mapped in a process, unused tensors included."""
     sizes = {file: file.stat().st_size for file in folder.glob("*.safetensors")}
     return sum(size for file, size in sizes.items() if size // max(1, _numbers(file)) == _SINGLE_BYTES)
 
 
 def _numbers(file: Path) -> int:
-    """How many numbers a safetensors file says it holds; 0 if it cannot be read, which is said when it is loaded."""
+    """Return the number of values in a safetensors file by its header; 0 if it cannot be read."""
     try:
         with safe_open(file, framework="numpy") as opened:
             return sum(prod(opened.get_slice(name).get_shape()) for name in opened.keys())  # noqa: SIM118 - not a dict

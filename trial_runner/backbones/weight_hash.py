@@ -1,7 +1,7 @@
-"""Which weights a backbone has: a hash, computed once per machine for large files.
+"""Hash of a backbone's weights, computed once per machine for large files.
 
-What was computed of files is kept beside the prepared tasks, under the files' paths, sizes and times of change. Small
-files are hashed anew, and so are files that changed just now, which could change once more within the same tick.
+Hashes of files are cached beside the prepared tasks, under the files' paths, sizes and times of change. Small files are
+hashed anew, and so are files that changed just now, which could change once more within the same tick.
 """
 
 import fcntl
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 SMALL_BYTES = 1 << 28
-"""Files that are no larger together are hashed within a second."""
+"""Total bytes of files up to which hashing takes less than a second."""
 
 _SETTLED_SECONDS = 10.0
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 
 
 def weights_sha256(model: "torch.nn.Module") -> str:
-    """SHA-256 over the names, shapes and values (as float32) of a model's weights, as hex.
+    """Return the SHA-256 over the names, shapes and values (as float32) of a model's weights, as hex.
 
     Equal for any file format and for ``float32`` and ``float64`` loads of the same stored weights.
     """
@@ -40,7 +40,7 @@ def weights_sha256(model: "torch.nn.Module") -> str:
 
 
 def tensors_sha256(tensors: "Mapping[str, Any]") -> str:
-    """As `weights_sha256`, of tensors by name."""
+    """Return the hash of `weights_sha256` for tensors by name."""
     digest = hashlib.sha256()
     for key, tensor in sorted(tensors.items()):
         digest.update(f"{key}{tuple(tensor.shape)}".encode())
@@ -49,7 +49,7 @@ def tensors_sha256(tensors: "Mapping[str, Any]") -> str:
 
 
 def loaded_sha256(name: str, model: "torch.nn.Module") -> str:
-    """`weights_sha256` of a base model that was loaded as its files are; of large files computed once per machine."""
+    """Return `weights_sha256` of a base model in the precision of its files; cached per machine for large files."""
     import transformers
 
     of_what = f"{type(model).__name__} of transformers {transformers.__version__}"
@@ -57,7 +57,7 @@ def loaded_sha256(name: str, model: "torch.nn.Module") -> str:
 
 
 def files_sha256(name: str) -> str:
-    """SHA-256 over the files of a backbone's weights, as hex, whatever is made of them when they are loaded.
+    """Return the SHA-256 over the files of a backbone's weights, as hex, for any dtype in which they are loaded.
 
     Raises:
         BackboneError: If there are none on this machine.
@@ -70,7 +70,7 @@ def files_sha256(name: str) -> str:
 
 
 def weight_paths(name: str) -> list[Path]:
-    """The safetensors files of a backbone, sorted; of the hub those in its cache."""
+    """Return the safetensors files of a backbone, sorted; of the hub those in its cache."""
     source = source_of(name)
     if Path(source).is_dir():
         return sorted(Path(source).glob("*.safetensors"))
@@ -90,7 +90,7 @@ def _file_sha256(path: Path) -> str:
 
 
 def _remembered(paths: Sequence[Path], of_what: str, compute: Callable[[], str]) -> str:
-    """A hash of files, computed unless it is known on this machine."""
+    """Return a hash of files, computed unless it is cached on this machine."""
     states = [(str(path.resolve()), path.stat()) for path in paths]
     changed = max((state.st_mtime for _, state in states), default=0.0)
     if sum(state.st_size for _, state in states) <= SMALL_BYTES or changed > time.time() - _SETTLED_SECONDS:
@@ -123,7 +123,7 @@ def _write(place: Path, key: str, sha256: str) -> None:
 
 @contextmanager
 def _alone(place: Path) -> Iterator[None]:
-    """Let one process of this machine compute it; the others wait. Where nothing can be locked, all do."""
+    """Let one process of this machine compute the hash while others wait; without file locks all compute it."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         lock = place.with_suffix(".lock").open("w")

@@ -1,10 +1,9 @@
 """AdamW for all slots of a lane at once, each with its own learning rates, betas, clipping and step count.
 
-All parameters lie in one vector, their gradients and moments in others like it. These are cut into rows short enough
-that a row belongs to one slot and one side, so what depends on these is one column beside the rows, and the number of
-operations depends neither on the slots nor on the parameters. Rows are of 64 elements where all that a slot owns of a
-parameter can be cut into these, else of one. Shapes: `P` elements, `N` rows, `K` slots, `S` sides (attention, FFN and
-head), `G` slots that share a stacked parameter.
+All parameters lie in one vector, their gradients and moments in others like it. Each row belongs to one slot and one
+side, so the factors of these are one column beside the rows. The number of operations depends neither on the slots nor
+on the parameters. Rows have 64 elements if all that a slot owns of a parameter can be cut into these, else one. Shapes:
+`P` elements, `N` rows, `K` slots, `S` sides (attention, FFN and head), `G` slots that share a stacked parameter.
 """
 
 import itertools

@@ -1,8 +1,8 @@
-"""The pack: K trials of any structure over one frozen backbone.
+"""Pack of K trials of any structure over one frozen backbone.
 
-Slots are computed together in lanes: their rows are equal contiguous blocks of one batch, the frozen products see all
-of them at once, and edits of equal structure are one batched product. No value of one slot enters another's, so a
-trial in a pack is the trial alone, up to rounding.
+Slots are computed together in lanes. Their rows are equal contiguous blocks of one batch, the frozen products contain
+all of them, and edits of equal structure are one batched product. No value of one slot enters another's, so a trial in
+a pack equals the trial alone, up to rounding.
 """
 
 import time

@@ -1,12 +1,12 @@
-"""The contract of edits: what every edit promises on every backbone, and whether it is kept on a small copy of one.
+"""Contract of edits: properties of every edit on every backbone, checked on a small copy of the backbone.
 
 ==============  ======================================================================
-``proof``       what is possible on a backbone, and the table that passed the contract before it is used
-``small_copy``  a small copy of it, on which the contract is tried
-``trace``       what passes through the modules of a model
-``derivation``  the ports that are told by that
-``promises``    each promise, checked for a configuration
-``examples``    the smallest edits that show what each form and each gate does
-``rig``         a small frozen backbone with hooks on it, and what it is called with
+``proof``       result of the contract on a backbone, and its table of ports
+``small_copy``  small copy of a backbone, on which the contract is checked
+``trace``       tensors that pass through the modules of a model
+``derivation``  ports that are identified by these tensors
+``promises``    each property, checked for a configuration
+``examples``    smallest examples of each form and each gate
+``rig``         small frozen backbone with hooks, and its inputs
 ==============  ======================================================================
 """

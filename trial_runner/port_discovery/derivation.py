@@ -1,9 +1,9 @@
-"""Where the ports of a model are that no table knows: found by the values that pass through its modules.
+"""Derivation of the ports of an unsupported model from the tensors that pass through its modules.
 
 A model declares its blocks, by the modules that call the attention function, and its activation and sizes, by the names
-of its config. Which linear layer is which is not taken from names where it can
-be seen: queries, keys and values are what the attention function is given, its heads are what the output projection
-reads, and an FFN is known by the product that its activation makes. What cannot be found is lacked.
+of its config. Linear layers are identified by values rather than by names: queries, keys and values are the arguments
+of the attention function, and the output projection reads its heads. An FFN is identified by the product of its
+activation. Ports that cannot be found are left out.
 """
 
 import re
@@ -25,13 +25,13 @@ _ACTIVATIONS = ("hidden_act", "activation_function", "activation", "hidden_activ
 
 @dataclass(slots=True, kw_only=True)
 class DerivedPorts:
-    """What was found of a model, apart from its sizes.
+    """Ports and structure found in a model, without its sizes.
 
     Attributes:
         layers: Path of its blocks, with ``{layer}``.
-        attention: Of a block the module that calls the attention function.
-        places: Of the ports of attention and of the FFN; a slice is the port itself among `fused`.
-        fused: Of a module the ports that it writes in a row.
+        attention: Path, within a block, of the module that calls the attention function.
+        places: Locations of the ports of attention and of the FFN; a slice is the port itself among `fused`.
+        fused: Ports that a module writes side by side.
     """
 
     kind: StackKind
@@ -48,11 +48,11 @@ class DerivedPorts:
 
     @property
     def site(self) -> Site:
-        """Of its attention."""
+        """Site of its attention."""
         return Site.DECODER_SELF if self.kind is StackKind.DECODER else Site.ENCODER_SELF
 
     def table(self, query_heads: int, key_value_heads: int) -> PortTable:
-        """The table of ports of a model with so many heads."""
+        """Return the table of ports of a model with so many heads."""
         stack = "decoder" if self.kind is StackKind.DECODER else "encoder"
         heads = {Port.Q: query_heads, Port.K: key_value_heads, Port.V: key_value_heads}
 
@@ -82,7 +82,7 @@ class DerivedPorts:
 
 
 class _ModuleBlock:
-    """The first block of a traced model, and what passed through it."""
+    """First block of a traced model, with the tensors that passed through it."""
 
     def __init__(self, trace: Trace, path: str) -> None:
         self.trace, self.path = trace, path
@@ -101,7 +101,7 @@ class _ModuleBlock:
         }
 
     def norm_that(self, *, reads: Tensor | None = None, writes: Tensor | None = None) -> str | None:
-        """The norm of the block that reads or writes a tensor."""
+        """Return the norm of the block that reads or writes a tensor."""
         for name, (x, y) in self.norms.items():
             if (reads is None or is_same(x, reads)) and (writes is None or is_same(y, writes)):
                 return name
@@ -109,19 +109,19 @@ class _ModuleBlock:
 
 
 def _rows(tensor: Tensor, like: Tensor) -> Tensor:
-    """``(B T, D)`` as ``(B, T, D)``."""
+    """Reshape ``(B T, D)`` to ``(B, T, D)``."""
     if tensor.dim() == 2 and tensor.shape[0] == like.shape[0] * like.shape[1]:
         return tensor.reshape(*like.shape[:2], -1)
     return tensor
 
 
 def derive(trace: Trace, config: Any, kind: StackKind) -> DerivedPorts:
-    """What can be found of a model.
+    """Find the ports of a model.
 
     Args:
-        trace: A pass of a small copy.
-        config: Of the copy.
-        kind: Of the model.
+        trace: Pass of a small copy.
+        config: Config of the copy.
+        kind: Kind of the model.
 
     Raises:
         UnsupportedBackboneError: If its blocks cannot be found, or nothing in them.
@@ -142,7 +142,7 @@ def derive(trace: Trace, config: Any, kind: StackKind) -> DerivedPorts:
 
 
 def _blocks(trace: Trace) -> tuple[str, str]:
-    """Path of the blocks, and of the attention module in one."""
+    """Return the path of the blocks, and of the attention module in one."""
     split = [re.fullmatch(r"(.*)\.(\d+)\.(.+)", path) for path in trace.attention]
     kinds = {(one[1], one[3]) for one in split if one}
     if not kinds:
@@ -156,7 +156,7 @@ def _blocks(trace: Trace) -> tuple[str, str]:
 
 
 def _by_value(block: _ModuleBlock, found: DerivedPorts) -> None:
-    """Projections by what the attention function is given, and by what becomes of its heads."""
+    """Find the projections by the arguments of the attention function, and by the uses of its heads."""
     query, key, value, heads = block.trace.attention[f"{block.path}.{found.attention}"]
     places = found.places[Site.ATTENTION]
     starts: dict[str, dict[Port, int]] = {}
@@ -187,9 +187,9 @@ def _by_value(block: _ModuleBlock, found: DerivedPorts) -> None:
 
 
 def _source(block: _ModuleBlock, wanted: Tensor) -> tuple[str, int, bool] | None:
-    """The linear layer of whose output a tensor is a slice, times a factor, and from where; whether at every token.
+    """Return the linear layer of whose output a tensor is a slice, its start, and whether that holds at every token.
 
-    At the first token no rotation turns anything; a norm may stand between.
+    At the first token no rotation has an effect; a norm may stand between.
     """
     candidates = [(wanted, True)]
     for x, y in block.norms.values():
@@ -208,7 +208,7 @@ def _source(block: _ModuleBlock, wanted: Tensor) -> tuple[str, int, bool] | None
 
 
 def _by_token(tensor: Tensor, wanted: Tensor) -> Tensor | None:
-    """``(B, T, H, d_h)`` or ``(B, H, T, d_h)`` as ``(B, T, H d_h)``; None for what has other sizes."""
+    """Reshape ``(B, T, H, d_h)`` or ``(B, H, T, d_h)`` to ``(B, T, H d_h)``; None for other sizes."""
     if tensor.numel() != wanted.numel():
         return None
     if tensor.dim() == 4 and tensor.shape[1] != wanted.shape[1]:
@@ -217,7 +217,7 @@ def _by_token(tensor: Tensor, wanted: Tensor) -> Tensor | None:
 
 
 def _ffn(block: _ModuleBlock, found: DerivedPorts, config: Any) -> None:
-    """The linear layers between which the activation stands; without them the module that holds them."""
+    """Find the linear layers around the activation; without them the module that contains them."""
     attention = {place.module for place in found.places[Site.ATTENTION].values()}
     left = {name: seen for name, seen in block.linear.items() if name not in attention}
     name = next((getattr(config, one) for one in _ACTIVATIONS if isinstance(getattr(config, one, None), str)), "")
@@ -238,7 +238,7 @@ def _ffn(block: _ModuleBlock, found: DerivedPorts, config: Any) -> None:
 
 
 def _before(m: Tensor, left: Mapping[str, tuple[Tensor, Tensor]], activate: Any, found: DerivedPorts) -> bool:
-    """Find what makes the hidden units: one layer, one with gate and up in a row, or one of each."""
+    """Find the layers that compute the hidden units: one layer, one with gate and up side by side, or one of each."""
     places = found.places[Site.FFN]
     for one, (_, u) in left.items():
         if is_same(activate(u), m):
@@ -260,7 +260,7 @@ def _before(m: Tensor, left: Mapping[str, tuple[Tensor, Tensor]], activate: Any,
 
 
 def _norms(block: _ModuleBlock, found: DerivedPorts) -> None:
-    """Where either sublayer is normalised, and what of it is the residual stream."""
+    """Find the norm of either sublayer, and its residual stream."""
     trace, attention, ffn = block.trace, found.places[Site.ATTENTION], found.places[Site.FFN]
     read = next((attention[port] for port in (Port.Q, Port.K, Port.V) if port in attention), None)
     if read is not None:
@@ -302,7 +302,7 @@ def _placed(
 
 
 def _outside(trace: Trace, found: DerivedPorts) -> None:
-    """What stands before and behind the blocks."""
+    """Find the modules before and behind the blocks."""
     blocks = found.layers.partition("{layer}")[0]
     outside = {path: module for path, module in trace.model.named_modules() if not path.startswith(blocks)}
     width = trace.outputs.shape[-1]

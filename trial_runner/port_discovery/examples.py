@@ -1,4 +1,4 @@
-"""The smallest edits that show what each form and each gate does, by site: those of ``examples.toml``."""
+"""Smallest examples of each form and each gate, by site, from ``examples.toml``."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ Examples = Callable[[BackboneShape], tuple[Example, ...]]
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MORE_TENSORS = 20
 _ELSEWHERE = ("site", "sample", "V19", "ports", "V14", "V15", "width")
-"""The rules by which an example belongs to another site or another backbone."""
+"""Rules by which an example belongs to another site or another backbone."""
 
 
 def _examples(said: Sequence[Mapping[str, Any]], name: str, shape: BackboneShape) -> tuple[Example, ...]:
@@ -44,15 +44,15 @@ def _made(kinds: Mapping[str, Any], said: Mapping[str, Any], shape: BackboneShap
 FORM_EXAMPLES: Mapping[str, Examples] = {
     name: partial(_examples, said, name) for name, said in _TABLES["forms"].items()
 }
-"""What each form can be, smallest sizes; each of it wherever its ports are."""
+"""Examples of each form, of the smallest sizes, for every location with its ports."""
 GATE_EXAMPLES: Mapping[str, Examples] = {
     name: partial(_examples, said, name) for name, said in _TABLES["gates"].items()
 }
-"""What each gate can be, smallest sizes."""
+"""Examples of each gate, of the smallest sizes."""
 
 
 def examples_at(site: Site, shape: BackboneShape) -> Iterator[Edit]:
-    """Every example that belongs to a site and that the backbone can have."""
+    """Yield every example for a site that is valid on the backbone."""
     for examples in (*FORM_EXAMPLES.values(), *GATE_EXAMPLES.values()):
         for (write, read), form, gate in examples(shape):
             try:

@@ -1,4 +1,4 @@
-"""What every configuration promises on every backbone. Each promise is a function that raises where it is broken."""
+"""Properties of every configuration on every backbone. Each is a function that raises if it is violated."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,12 +29,12 @@ from trial_runner.port_discovery.rig import Rig
 
 
 class in_double(TorchFunctionMode):  # noqa: N801 - read as a verb: with in_double()
-    """Within the block no tensor of float64 is made one of float32."""
+    """Context in which no tensor of float64 is converted to float32."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """See `torch.overrides`."""
+        """Convert no float64 tensor; see `torch.overrides`."""
         kwargs = kwargs or {}
         first = args[0] if args else None
         if isinstance(first, Tensor) and first.dtype == torch.float64:
@@ -54,13 +54,13 @@ _PLACES = 6
 
 
 def build(rig: Rig, configuration: Configuration, *, dtype: torch.dtype = torch.float64) -> DeltaSet:
-    """The modules of a configuration on a backbone, without any randomness in training."""
+    """Build the modules of a configuration on a backbone, without any randomness in training."""
     deltas = DeltaSet(configuration, rig.backbone.shape, seed=_SEED, dtype=dtype, frozen=rig.weights())
     return deltas.eval()
 
 
 def moved(deltas: DeltaSet, *, seed: int = 1, by: float = 0.3) -> DeltaSet:
-    """The same deltas with every parameter moved, so that no zero hides a wrong path."""
+    """Move every parameter of the deltas, so that no zero hides a wrong path; return the same deltas."""
     generator = torch.Generator().manual_seed(seed)
     is_whole = deltas.whole is not None
     with torch.no_grad():
@@ -72,7 +72,7 @@ def moved(deltas: DeltaSet, *, seed: int = 1, by: float = 0.3) -> DeltaSet:
 
 
 def starts_as_nothing(edit: Edit) -> bool:
-    """Whether an edit leaves the frozen model as it is when training begins, bit for bit."""
+    """Return whether an edit leaves the frozen model unchanged at the start of training, bit for bit."""
     if edit.gate.multiplies or edit.gate.starts_closed:
         return True
     if isinstance(edit.gate, ConvexGate | ConvexSampleGate | WeightedGate | ConvexInducerGate | Prepend):
@@ -81,20 +81,20 @@ def starts_as_nothing(edit: Edit) -> bool:
 
 
 def may_be_silent(form: Form) -> bool:
-    """Whether a form is a ReLU without biases: by chance it may answer no token at all."""
+    """Return whether a form is a ReLU without biases: by chance its output may be 0 for all tokens."""
     return isinstance(form, Bottleneck) and form.activation is Activation.RELU and not form.bias
 
 
 def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> bool:
-    """Whether a parameter has no effect, by V12.
+    """Return whether a parameter has no effect, by V12.
 
-    Where places do not meet the keys and no trained key is beside them, a constant at k moves every logit of a query
-    alike, so neither a constant there nor a bias that ends a form has an effect.
+    If positions do not act on the keys and no trained key is present, a constant at k moves all logits of a query
+    equally, so neither a constant there nor a bias that ends a form has an effect.
 
     Args:
         configuration: All edits.
-        name: Of a parameter.
-        shape: The backbone.
+        name: Name of the parameter.
+        shape: Shape of the backbone.
     """
     _, module, *path = name.split(".")
     index = module.split("_")[0]
@@ -114,10 +114,10 @@ def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> b
 
 
 def check_everything(rig: Rig, configuration: Configuration) -> None:
-    """Check all promises of a configuration.
+    """Check all properties of a configuration.
 
     Raises:
-        BrokenPromiseError: If one is broken.
+        BrokenPromiseError: If one is violated.
     """
     deltas = build(rig, configuration)
     _check_start(rig, deltas)
@@ -141,9 +141,9 @@ def _close(found: Tensor, expected: Tensor, promise: str) -> None:
 
 
 def _check_start(rig: Rig, deltas: DeltaSet) -> None:
-    """Before it is trained it is the frozen model, bit for bit, or it is not.
+    """Check that the untrained deltas leave the frozen model unchanged, bit for bit, if and only if they should.
 
-    What starts as something may be so little that norms, which models compute in float32, round it away.
+    A first change may be so small that norms, which models compute in float32, round it away.
     """
     felt = [edit for edit in deltas.configuration.edits if not starts_as_nothing(edit)]
     if felt and all(may_be_silent(edit.form) for edit in felt):
@@ -157,10 +157,10 @@ def _check_start(rig: Rig, deltas: DeltaSet) -> None:
 
 
 def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
-    """A step or two of AdamW change the output, and from then on every parameter has a gradient.
+    """Check that a step or two of AdamW change the output, and that every parameter has a gradient from then on.
 
     Returns:
-        The outputs before the step.
+        Outputs before the step.
     """
     inert = _inert_names(rig, deltas)
     names = {name for name, _ in deltas.named_parameters()}
@@ -198,7 +198,7 @@ def _inert_names(rig: Rig, deltas: DeltaSet) -> set[str]:
 
 
 def _backward(rig: Rig, deltas: DeltaSet) -> Tensor:
-    """Gradients in a random direction: the sum of a normalised output would have none."""
+    """Compute gradients in a random direction: the sum of a normalised output would have none."""
     deltas.zero_grad()
     outputs = rig.outputs(deltas)
     direction = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(2), dtype=outputs.dtype)
@@ -217,7 +217,7 @@ def _names_with_gradients(deltas: DeltaSet) -> set[str]:
 
 
 def _check_reload(rig: Rig, deltas: DeltaSet, there: Tensor, at_start: Tensor) -> None:
-    """What was saved computes the same in a set that was built anew."""
+    """Check that saved deltas give the same outputs in a set that is built anew."""
     is_felt = _inert_names(rig, deltas) < {name for name, _ in deltas.named_parameters()}
     outputs = rig.outputs_of(there, rig.inputs)
     _hold(bool((outputs - at_start).abs().max() > _FELT) == is_felt, "moved parameters must be felt")
@@ -227,7 +227,7 @@ def _check_reload(rig: Rig, deltas: DeltaSet, there: Tensor, at_start: Tensor) -
 
 
 def _check_padding(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
-    """A row is what it is alone, whatever is beside it and on whichever side its padding is."""
+    """Check that a row gives the same outputs alone and in a batch, with padding on either side."""
     alone = rig.outputs(deltas, rig.second_row())
     _close(rig.outputs_of(there, rig.inputs)[-len(alone) :], alone, "a padded row must be what it is alone")
     # a prompt stands before the padding, and windows count the padding: `FrozenModel.check_prompt`
@@ -237,7 +237,7 @@ def _check_padding(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
 
 
 def _check_order(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
-    """A decoder sees no token that comes later; what comes last is felt at the end."""
+    """Check that tokens of a decoder do not depend on later ones, and that the last token has an effect at the end."""
     if not rig.backbone.shape.decoder_layers:
         return
     other = rig.hidden(deltas, rig.with_another_end())

@@ -1,7 +1,7 @@
-"""What is possible on a backbone, proved on a small copy of it: the contract of edits, and the table that passed it.
+"""Contract of edits, checked on a small copy of a backbone, and the table of ports that satisfies it.
 
-A backbone of a family has the table of its family. For any other one a table is made of what its model declares and of
-what passes through its modules; it holds what keeps the contract, and nothing else.
+A backbone of a family has the table of its family. For any other one a table is derived from the declarations of its
+model and from traced tensors. It contains the ports that satisfy the contract, and nothing else.
 """
 
 import time
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What was found on a small copy of a backbone.
+    """Result of the contract on a small copy of a backbone.
 
     Attributes:
-        backbone: Its name.
-        model_type: As its config says.
-        table: ``"family"``, or ``"model"`` where it was made of the model.
-        problem: Why the backbone cannot be used, in one line; None where it can.
-        shape: Of the backbone itself; None where nothing was found.
-        kept: Edits of the contract that were checked and kept it, in words.
-        broken: The others, each with the promise that it breaks; their ports are lacked.
+        backbone: Name of the backbone.
+        model_type: Model type in its config.
+        table: ``"family"``, or ``"model"`` if it was derived from the model.
+        problem: Reason in one line why the backbone cannot be used; None if it can.
+        shape: Shape of the backbone itself; None if nothing was found.
+        kept: Edits that satisfy the contract, in words.
+        broken: Other edits, each with the violated property; their ports are left out.
         lacks: Ports that are left out.
-        entry: What a config takes with it, see `search_space.backbones.declared`; None for a known family.
-        seconds: It took.
+        entry: Entry to add to the config, see `search_space.backbones.declared`; None for a known family.
+        seconds: Duration.
     """
 
     backbone: str
@@ -56,11 +56,12 @@ class Proof:
 
 
 def make_known(backbone: str) -> None:
-    """See to it that a backbone is of a family, or has a table that passed the contract.
+    """Ensure that a backbone has a family, or a table that satisfies the contract.
 
     Raises:
-        UnsupportedBackboneError: If it cannot have one, with what fails; of a model type that transformers does not
-            know, those that have one.
+        UnsupportedBackboneError: If neither is possible, with the reason; for a model type that transformers lacks,
+            with
+            the supported ones.
     """
     entries = entries_of(backbone)
     if is_unknown(entries) and proved_entry(entries) is None:
@@ -74,10 +75,10 @@ def make_known(backbone: str) -> None:
 
 
 def proof_of(backbone: str) -> Proof:
-    """Try the contract on a small copy of a backbone, whatever was found before; what is found is kept.
+    """Check the contract on a small copy of a backbone, without the cache; the result is cached.
 
     Raises:
-        BackboneError: If the backbone cannot be found, or transformers cannot make a model of its config.
+        BackboneError: If the backbone cannot be found, or transformers cannot build a model of its config.
     """
     began = time.monotonic()
     entries = entries_of(backbone)
@@ -141,7 +142,7 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
 
 
 def _shape_of(backbone: str, copy: "SmallCopy", config: Any) -> BackboneShape:
-    """The shape of a backbone itself whose ports were found, of models without weights."""
+    """Return the shape of a backbone with derived ports, from models without weights."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
     from trial_runner.port_discovery.small_copy import shape_of_model
@@ -156,7 +157,7 @@ def _shape_of(backbone: str, copy: "SmallCopy", config: Any) -> BackboneShape:
 
 
 def _encoder_decoders() -> list[str]:
-    """The families of them."""
+    """Return the names of the encoder-decoder families."""
     shapes = {name: one.read_shape({**one.example, "model_type": name}) for name, one in FAMILIES.items()}
     return [name for name, shape in shapes.items() if shape.kind is StackKind.ENCODER_DECODER]
 
@@ -177,10 +178,10 @@ def _ports(edit: Edit) -> set[tuple[Site, Port]]:
 
 
 def _blamed(broken: Mapping[Edit, str], kept: Iterable[Edit]) -> set[tuple[Site, Port]]:
-    """The ports without which nothing is broken; none of them is of an edit that keeps the contract.
+    """Return the ports without which nothing is violated; none of them belongs to an edit that satisfies the contract.
 
     Raises:
-        UnsupportedBackboneError: If there are none such.
+        UnsupportedBackboneError: If there are no such ports.
     """
     good = {port for edit in kept for port in _ports(edit)}
     left, blamed = dict(broken), set[tuple[Site, Port]]()

@@ -1,4 +1,4 @@
-"""A small frozen backbone with hooks on its ports, and what it is called with to see whether promises are kept.
+"""Small frozen backbone with hooks on its ports, and the inputs with which the contract is checked.
 
 Shapes: `B` examples, `T` tokens, `D` width.
 """
@@ -26,14 +26,14 @@ Inputs = dict[str, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Rig:
-    """A frozen backbone in float64 with hooks on it, and what it computes without deltas.
+    """Frozen backbone in float64 with hooks, and its outputs without deltas.
 
     Attributes:
-        backbone: The backbone.
-        attachment: The hooks.
+        backbone: Backbone.
+        attachment: Hooks.
         inputs: Two rows, the second one padded on the right; encoder-decoders have two rows for the decoder as well.
-        plain: What the backbone makes of ``inputs`` before there are hooks on it, as `outputs` has it.
-        frozen: The same with the hooks, without deltas; where attention calls no function, as in DeBERTa, it is
+        plain: Outputs of the backbone for ``inputs`` before it has hooks, in the form of `outputs`.
+        frozen: Outputs with the hooks, without deltas; if attention calls no function, as in DeBERTa, they are
             computed in another order.
     """
 
@@ -45,35 +45,35 @@ class Rig:
 
     @property
     def has_windows(self) -> bool:
-        """Whether its attention looks no further than some tokens back."""
+        """Whether its attention is limited to a window."""
         return getattr(self.backbone.model.config, "sliding_window", None) is not None
 
     @property
     def is_decoder(self) -> bool:
-        """Whether there is a decoder alone."""
+        """Whether the backbone is a decoder alone."""
         return self.backbone.shape.kind is StackKind.DECODER
 
     def weights(self) -> dict[str, Tensor | QuantizedLinear]:
-        """What changes of the weights start from."""
+        """Return the weights from which whole-model changes start."""
         return frozen_weights(self.backbone.model)
 
     def outputs(self, deltas: DeltaSet | None = None, inputs: Inputs | None = None) -> Tensor:
-        """The last hidden states of the real tokens, ``(tokens, D)``, row after row."""
+        """Return the last hidden states of the real tokens, ``(tokens, D)``, row after row."""
         given = self.inputs if inputs is None else inputs
         return self.outputs_of(self.hidden(deltas, given), given)
 
     @staticmethod
     def outputs_of(hidden: Tensor, inputs: Inputs) -> Tensor:
-        """The real tokens of the last hidden states ``(B, T, D)``."""
+        """Select the real tokens of the last hidden states ``(B, T, D)``."""
         return hidden.flatten(0, 1) if "decoder_input_ids" in inputs else hidden[inputs["attention_mask"].bool()]
 
     def hidden(self, deltas: DeltaSet | PackedDeltas | None, inputs: Inputs) -> Tensor:
-        """The last hidden states ``(B, T, D)``."""
+        """Compute the last hidden states ``(B, T, D)``."""
         with nullcontext() if deltas is None else self.attachment.using(deltas):
             return _hidden(self.backbone.model, inputs)
 
     def second_row(self) -> Inputs:
-        """The padded row without its padding."""
+        """Return the padded row without its padding."""
         real = self.inputs["attention_mask"][1].bool()
         alone = {name: self.inputs[name][1:, real] for name in ("input_ids", "attention_mask")}
         if "decoder_input_ids" in self.inputs:
@@ -81,7 +81,7 @@ class Rig:
         return alone
 
     def padded_left(self) -> Inputs:
-        """The rows of a decoder with the padding on the left, as batches are generated from."""
+        """Return the rows of a decoder with the padding on the left, as in batches of a generation."""
         shifts = [_TOKENS - length for length in _LENGTHS]
         turned = {
             name: torch.stack([row.roll(shift) for row, shift in zip(self.inputs[name], shifts, strict=True)])
@@ -92,7 +92,7 @@ class Rig:
         return turned | {"position_ids": (turned["attention_mask"].cumsum(dim=-1) - 1).clamp(min=0)}
 
     def with_another_end(self) -> Inputs:
-        """The inputs with another token at the end of what a decoder reads."""
+        """Return the inputs with another token at the end of the decoder's text."""
         name = "decoder_input_ids" if "decoder_input_ids" in self.inputs else "input_ids"
         other = self.inputs[name].clone()
         other[0, -1] += 1
@@ -105,7 +105,7 @@ def _hidden(model: torch.nn.Module, inputs: Inputs) -> Tensor:
 
 
 def rig_on(backbone: Backbone) -> Rig:
-    """Hooks on a backbone of at least sixty words that is loaded with our attention, in evaluation mode."""
+    """Attach hooks to a backbone of at least sixty words that is loaded with our attention, in evaluation mode."""
     inputs = _inputs(backbone)
     with torch.no_grad():
         plain = Rig.outputs_of(_hidden(backbone.model, inputs), inputs)
@@ -125,7 +125,7 @@ def _inputs(backbone: Backbone) -> Inputs:
 
 
 def sites_of(backbone: Backbone) -> tuple[Site, ...]:
-    """Every site at which a backbone can be edited."""
+    """Return every site at which a backbone can be edited."""
     inside = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
     found = [site for site in inside if backbone.shape.sublayers(site)]
     if backbone.shape.stack_norms:

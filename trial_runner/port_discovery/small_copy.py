@@ -1,4 +1,4 @@
-"""A small copy of a backbone, its shape where ports were found, and the contract of edits on it."""
+"""Small copy of a backbone, its shape if ports were derived, and the contract of edits on it."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -29,9 +29,9 @@ from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing,
 
 _SLOTS = 8
 _AS_TRANSFORMERS = 1e-4
-"""Relative: some models have a softmax in float32, which ours has not."""
+"""Relative tolerance: some models have a softmax in float32, which ours has not."""
 _TOGETHER = 1e-5
-"""Norms in float32 may round what is nearly the same to either side."""
+"""Tolerance for norms in float32, which may round nearly equal values to either side."""
 
 
 _HEADS, _LAYERS, _WORDS, _TOKENS = 4, 2, 64, 66
@@ -57,9 +57,9 @@ _TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_tok
 
 
 def model_of(config: Any, attention: str) -> nn.Module:
-    """A base model in float64 with random weights, the same for the same config.
+    """Build a base model in float64 with random weights, the same for the same config.
 
-    They are those of no fresh one, whose biases are 0 and gains 1.
+    Biases and gains are random too, unlike those of a fresh model, which are 0 and 1.
     """
     import transformers
 
@@ -79,10 +79,10 @@ def model_of(config: Any, attention: str) -> nn.Module:
 
 @dataclass(frozen=True, eq=False)
 class SmallCopy:
-    """A small copy with hooks on it.
+    """Small copy with hooks.
 
     Attributes:
-        found: Its ports, where no family knows them.
+        found: Derived ports, if no family has them.
     """
 
     config: Any
@@ -91,11 +91,11 @@ class SmallCopy:
 
     @classmethod
     def of(cls, config: Any, known: BackboneFamily | None) -> "SmallCopy":
-        """Make it.
+        """Build a small copy of a backbone.
 
         Args:
-            config: Of the backbone itself.
-            known: Its family; None where its ports are to be found.
+            config: Config of the backbone itself.
+            known: Its family; None to derive its ports.
         """
         register_attention()
         register_tracing()
@@ -123,7 +123,7 @@ class SmallCopy:
         return cls(config=small, rig=rig_on(backbone), found=found)
 
     def check_plain(self) -> None:
-        """Without edits it must be what transformers computes, padded rows included."""
+        """Check that without edits it computes the same as transformers, padded rows included."""
         stock = model_of(self.config, "eager")
         given = self.rig.inputs
         with torch.no_grad():
@@ -133,7 +133,7 @@ class SmallCopy:
             raise UnsupportedBackboneError(f"its attention is another than ours; outputs differ by {difference:.2g}")
 
     def check_edits(self) -> tuple[dict[Edit, str], list[Edit]]:
-        """The examples of every form and gate that break a promise, with the promise, and those that keep all."""
+        """Return the examples that violate the contract, with the violated property, and those that satisfy it."""
         broken: dict[Edit, str] = {}
         kept: list[Edit] = []
         for site in sites_of(self.rig.backbone):
@@ -146,7 +146,7 @@ class SmallCopy:
         return broken, kept
 
     def check_packs(self, kept: Sequence[Edit]) -> None:
-        """Edits in a pass together are what each is alone, on rows of its own."""
+        """Check that edits in one pass give the same results as each alone, on rows of its own."""
         inside = [edit for edit in kept if edit.site is not Site.GLOBAL]
         for start in range(0, len(inside), _SLOTS):
             some = inside[start : start + _SLOTS]
@@ -163,7 +163,7 @@ class SmallCopy:
 
 
 def _kind_of(model: nn.Module) -> StackKind:
-    """A decoder does not see what comes later."""
+    """Return the kind of a model: the tokens of a decoder do not depend on later ones."""
     rows = tokens()
     other = rows.clone()
     other[:, -1] += 1
@@ -173,10 +173,10 @@ def _kind_of(model: nn.Module) -> StackKind:
 
 
 def small_config(config: Any) -> Any:
-    """A config of the same class whose model has two blocks and is as narrow as can be.
+    """Return a config of the same class whose model has two blocks and is as narrow as possible.
 
     Args:
-        config: Of transformers.
+        config: Config of transformers.
     """
     entries: dict[str, Any] = config.to_dict()
     width, encoder_heads = entries.get("hidden_size"), entries.get("encoder_attention_heads")
@@ -209,18 +209,18 @@ _PORTS = {
     Site.ATTENTION: (Port.RES_IN, Port.X_ATTN, Port.CTX, Port.Q, Port.K, Port.V, Port.CONCAT, Port.O, Port.NORM),
     Site.FFN: (Port.RES_F, Port.X_FFN, Port.U, Port.M, Port.F, Port.SUM, Port.NORM),
 }
-"""Those that a shape without them lacks."""
+"""Ports that are absent from a shape without the named part."""
 
 
 def shape_of_model(name: str, found: DerivedPorts, base: nn.Module, whole: nn.Module, config: Any) -> BackboneShape:
-    """The shape of a model.
+    """Return the shape of a model.
 
     Args:
-        name: Of its family.
-        found: Its ports.
-        base: The base model; may be on the device ``meta``.
-        whole: With the head that counts; the base model itself if there is none.
-        config: Of transformers.
+        name: Name of its family.
+        found: Derived ports.
+        base: Base model; may be on the device ``meta``.
+        whole: Model with the head that is counted; the base model itself if there is none.
+        config: Config of transformers.
     """
     lists = base.get_submodule(found.layers.partition(".{layer}")[0])
     layers = len(list(lists.children()))
@@ -265,7 +265,7 @@ def _linear(block: nn.Module, path: str) -> nn.Linear:
 
 
 def _heads(found: DerivedPorts, block: nn.Module, config: Any) -> tuple[int, int, int]:
-    """Heads of queries, of keys, and their width."""
+    """Return the number of query heads, of key heads, and their width."""
     heads, places = int(config.num_attention_heads), found.places[Site.ATTENTION]
     out = places.get(Port.CONCAT)
     concat = int(config.hidden_size) if out is None else _linear(block, out.module).in_features

@@ -1,4 +1,4 @@
-"""What passes through the modules of a model in one pass: the values by which ports are known.
+"""Tensors that pass through the modules of a model in one pass, by which ports are identified.
 
 Shapes: `B` examples, `T` tokens, `D` width, `H` heads.
 """
@@ -22,7 +22,7 @@ _given: ContextVar[list[tuple[nn.Module, Attention]] | None] = ContextVar("given
 
 
 def register_tracing() -> None:
-    """Make the implementation `TRACED` known to transformers."""
+    """Register the implementation `TRACED` with transformers."""
     ALL_ATTENTION_FUNCTIONS.register(TRACED, _recording)
     ALL_MASK_ATTENTION_FUNCTIONS.register(TRACED, sdpa_mask)
 
@@ -37,14 +37,15 @@ def _recording(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, *re
 
 @dataclass(eq=False)
 class Trace:
-    """A pass of a model.
+    """Record of a pass of a model.
 
     Attributes:
-        model: With random weights in float64.
-        seen: Of every module that was called, by path: its first input and output at its first call.
-        attention: Of every module that calls the attention function, by path: queries, keys, values, and heads
-            ``(B, T, H, d_h)``.
-        outputs: The last hidden states.
+        model: Model with random weights in float64.
+        seen: First input and output of every called module at its first call, by path.
+        attention: Queries, keys, values, and heads ``(B, T, H, d_h)`` of every module that calls the attention
+            function,
+            by path.
+        outputs: Last hidden states.
     """
 
     model: nn.Module
@@ -54,7 +55,7 @@ class Trace:
 
 
 def traced(model: nn.Module) -> Trace:
-    """Call a model that was made with the implementation `TRACED` on random tokens."""
+    """Run a model that was built with the implementation `TRACED` on random tokens."""
     found = Trace(model)
     paths = {module: path for path, module in model.named_modules()}
 
@@ -80,10 +81,10 @@ def traced(model: nn.Module) -> Trace:
 
 
 def tokens() -> Tensor:
-    """Some rows of tokens that every small copy has."""
+    """Return some rows of tokens that are in the vocabulary of every small copy."""
     return torch.randint(6, 60, (ROWS, TOKENS), generator=torch.Generator().manual_seed(0))
 
 
 def is_same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors hold the same, up to a norm in float32."""
+    """Return whether two tensors are equal, up to a norm in float32."""
     return one.shape == other.shape and bool((one - other).abs().max() <= 1e-5 * (1 + other.abs().max()))
