@@ -61,29 +61,29 @@ class ClassificationObjective(Objective):
         self._multiple_of = _GPU_TOKENS if frozen.device.is_gpu else 1
 
     def check(self, deltas: DeltaSet) -> None:
-        """See `Objective`."""
+        """Implement `Objective`."""
         splits = self._task.splits.values()
         self._frozen.check_prompt(deltas, max(int(split.lengths.max(initial=0)) for split in splits))
 
     def head(self, *, seed: int) -> nn.Module:
-        """See `Objective`."""
+        """Implement `Objective`."""
         device = self._frozen.device
         width, labels = self._frozen.shape.width, len(self.labels)
         return ClassificationHead(width, labels, seed=seed, dtype=device.dtype).to(device.device)
 
     def lengths(self, split: str) -> NDArray[Any]:
-        """See `Objective`."""
+        """Implement `Objective`."""
         return self._task.splits[split].lengths
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
-        """See `Objective`."""
+        """Implement `Objective`."""
         batch = self._batch(self._task.splits[split], indices)
         labels = on_device(batch.labels, self._frozen.device.device)
         tensors = {**self._frozen.inputs(batch), _LABELS: labels}
         return TrainingBatch(tensors=tensors, has_fixed_shapes=True, units=np.ones(len(indices)))
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
-        """See `Objective`."""
+        """Implement `Objective`."""
         inputs = {name: tensor for name, tensor in batch.tensors.items() if name != _LABELS}
         logits = self._predicted(together, inputs)
         each = self.each_loss(logits.flatten(0, 1), batch.tensors[_LABELS])
@@ -126,18 +126,18 @@ class ClassificationObjective(Objective):
         return logits
 
     def score(self, metrics: Mapping[str, float]) -> float:
-        """See `Objective`."""
+        """Implement `Objective`."""
         return metrics[self.metric]
 
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
-        """See `Objective`."""
+        """Implement `Objective`."""
         examples = self._task.splits[split].some(most)
         return self.evaluate(examples, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
-        """See `Objective`."""
+        """Implement `Objective`."""
         predictor = RobustPredictor(
             model=self._frozen.model,
             shape=self._frozen.shape,

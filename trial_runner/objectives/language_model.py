@@ -162,7 +162,7 @@ class LanguageModelObjective(Objective):
         self._fewest_places = _GPU_PLACES if is_gpu else 0
 
     def check(self, deltas: DeltaSet) -> None:
-        """See `Objective`."""
+        """Implement `Objective`."""
         if next(deltas.parameters(), None) is None:
             raise AttachError(
                 f"trials of a {self._task.task_kind} task must have deltas, as no task head is trained; got none."
@@ -178,15 +178,15 @@ class LanguageModelObjective(Objective):
         return max(learned, read + self._task.max_new_tokens)
 
     def head(self, *, seed: int) -> nn.Module:
-        """See `Objective`."""
+        """Implement `Objective`."""
         return nn.Identity()
 
     def lengths(self, split: str) -> NDArray[Any]:
-        """See `Objective`."""
+        """Implement `Objective`."""
         return self._task.splits[split].lengths
 
     def score(self, metrics: Mapping[str, float]) -> float:
-        """See `Objective`."""
+        """Implement `Objective`."""
         return -metrics[PROXY_LOSS] if PROXY_LOSS in metrics else score_of(self.metric, metrics[self.metric])
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
@@ -196,7 +196,7 @@ class LanguageModelObjective(Objective):
         return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self._fewest_places > 0, units=units)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
-        """See `Objective`."""
+        """Implement `Objective`."""
         smoothing = self._task.label_smoothing
         losses, counted = self._token_losses(together, batch.tensors, label_smoothing=smoothing)
         totals = counted.flatten(1).sum(dim=1) if batch.totals is None else batch.totals  # (K,)
@@ -252,7 +252,7 @@ class LanguageModelObjective(Objective):
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
-        """See `Objective`."""
+        """Implement `Objective`."""
         task, some = self._task, self._task.splits[split].some(most)
         losses, examples = self._validation_losses(together, some)
         measured = [{**compute_loss(task.metrics, loss), "validation_loss": loss} for loss in losses]
@@ -275,7 +275,7 @@ class LanguageModelObjective(Objective):
             self._writer.rehearse(rows * together.slots, self._longest_source(), self._frozen.device.device)
 
     def written_tokens(self, slots: int) -> int:
-        """See `Objective`."""
+        """Implement `Objective`."""
         if not self._needs_texts:
             return 0
         rows = min(max(map(len, self._task.splits.values())), self._generation_batch_size(slots))

@@ -32,12 +32,12 @@ class RegressionObjective(ClassificationObjective):
         self._mean, self._deviation = task.mean, task.guessing_loss**0.5
 
     def check(self, deltas: DeltaSet) -> None:
-        """See `Objective`."""
+        """Implement `Objective`."""
         refuse_robust_prefix(deltas, "regression")
         super().check(deltas)
 
     def head(self, *, seed: int) -> nn.Module:
-        """See `Objective`."""
+        """Implement `Objective`."""
         head = super().head(seed=seed)
         nn.init.constant_(head.get_parameter("bias"), self._mean)
         return head
@@ -53,7 +53,7 @@ class RegressionObjective(ClassificationObjective):
     def measured(
         self, predicted: NDArray[Any], losses: NDArray[Any], mean_loss: float, split: Split
     ) -> ObjectiveMeasurement:
-        """See `ClassificationObjective.measured`."""
+        """Implement `ClassificationObjective.measured`."""
         names = TASK_KINDS["regression"].metrics
         metrics = compute(names, predicted, split.labels, classes=None, groups=split.groups)
         rounded = ((predicted - self._mean) / self._deviation).round(_ROUNDING_DECIMALS).tolist()

@@ -50,7 +50,7 @@ class RankServer:
         return 0 if self._pack is None else self._pack.steps_to_reading
 
     def identity(self) -> Mapping[str, str]:
-        """See `PackRunner`."""
+        """Implement `PackRunner`."""
         return self._runner.identity
 
     def held_bytes(self) -> int:

@@ -264,34 +264,34 @@ class ShardedPack:
 
     @property
     def free_slots(self) -> int:
-        """See `Pack`."""
+        """Implement `Pack`."""
         return sum(answer.free_slots for answer in self._answers)
 
     @property
     def steps_to_reading(self) -> int:
-        """See `Pack`."""
+        """Implement `Pack`."""
         return min((answer.steps_to_reading for answer in self._answers if answer.steps_to_reading), default=0)
 
     def admit(self, request: TrialRequest) -> None:
-        """See `Pack`."""
+        """Implement `Pack`."""
         self._add_trial(request, "admit")
 
     def restore(self, request: TrialRequest, snapshot: Snapshot) -> None:
-        """See `Pack`."""
+        """Implement `Pack`."""
         self._add_trial(request, "restore", snapshot)
 
     def advance(self, steps: int) -> Sequence[Reading | Failure]:
-        """See `Pack`."""
+        """Implement `Pack`."""
         self._answers = self._ranks.ask("advance", steps)
         results: list[Reading | Failure] = [result for answer in self._answers for result in answer.value]
         return sorted(results, key=lambda result: (result.trial, result.step))
 
     def evict(self, trial: int) -> None:
-        """See `Pack`."""
+        """Implement `Pack`."""
         self._ask(self._rank_of.pop(trial), "evict", trial)
 
     def snapshot(self, trial: int) -> Snapshot:
-        """See `Pack`."""
+        """Implement `Pack`."""
         snapshot: Snapshot = self._ask(self._rank_of[trial], "snapshot", trial)
         return snapshot
 

@@ -1,4 +1,4 @@
-"""Tasks: what is learned, from a study file to batches of tokens. Importing this loads no torch and no metric."""
+"""Tasks: from a study file to batches of tokens. Importing this loads no torch and no metric."""
 
 from trial_runner.files import default_cache_folder
 from trial_runner.tasks.classification.split import Batch, PreparedTask, Split

@@ -1,4 +1,4 @@
-"""Measuring predictions by metrics of `trial_runner.tasks.metrics`, on all examples and on each group of them."""
+"""Measurement of predictions by metrics of `trial_runner.tasks.metrics`, on all examples and on each group of them."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -14,17 +14,17 @@ from trial_runner.tasks.metrics.metric import References, Texts
 from trial_runner.tasks.task import rows_by_group
 
 SAME_PREDICTION = "same_prediction"
-"""Share of the examples that get the most frequent prediction, among the measurements: 1 is a constant prediction."""
+"""Measured share of the examples with the most frequent prediction: 1 is a constant prediction."""
 
 PROXY_LOSS = "proxy_loss"
-"""A measurement that is scored by its loss in place of the task's metric has the loss under this name, too."""
+"""Name of the loss in a measurement that is scored by it in place of the task's metric."""
 
 
 def metrics_of(kind: str, usual: str) -> tuple[str, ...]:
-    """Names of the metrics of a kind of task, the usual one first, those of the loss last.
+    """Return the names of the metrics of a kind of task, the usual one first, those of the loss last.
 
     Raises:
-        TaskError: If the usual one is not for it.
+        TaskError: If the usual one is not for the kind.
     """
     known = [metric for metric in METRICS.values() if kind in metric.kinds]
     if usual not in {metric.name for metric in known}:
@@ -34,7 +34,7 @@ def metrics_of(kind: str, usual: str) -> tuple[str, ...]:
 
 
 def score_of(name: str, value: float) -> float:
-    """The score that a search maximises: a metric's value, negated where lower is better (TER, loss, perplexity)."""
+    """Return the score to maximise: a metric's value, negated if lower is better (TER, loss, perplexity)."""
     metric = METRICS.get(name)
     return value if metric is None else metric.score(value)
 
@@ -45,11 +45,11 @@ def compute(
     """Measure predicted classes, or numbers, by several metrics.
 
     Args:
-        names: Of the metrics.
+        names: Names of the metrics.
         predictions: Predicted class or number per example, ``(B,)``.
         labels: True class or number per example, ``(B,)``.
-        classes: Number of classes of the task; two of them make F1 that of the last class. None of numbers.
-        groups: Of each example; every group is measured on its own too, as ``accuracy_matched``.
+        classes: Number of classes of the task; with two, F1 is that of the last class. None for numbers.
+        groups: Group of each example; every group is measured on its own too, as ``accuracy_matched``.
 
     Raises:
         TaskError: If there is no metric of a name, or if the arguments are empty or of unequal length.
@@ -61,7 +61,7 @@ def compute(
 
 
 def compute_loss(names: Iterable[str], loss: float) -> dict[str, float]:
-    """The metrics of those names that are of the loss; others are left out."""
+    """Return the values of those of the metrics that are functions of the loss."""
     return {name: METRICS[name].compute(loss) for name in names if METRICS[name].measures is Measures.LOSS}
 
 
@@ -76,11 +76,11 @@ def compute_text(
     """Measure generated texts by several metrics.
 
     Args:
-        names: Of the metrics; those of the loss are left out.
-        predictions: A text for each of the B examples; it may be empty.
-        references: The references of each example, at least one.
-        groups: Of each example; every group is measured on its own too, as ``bleu_seen``.
-        answer_after: What the answer proper stands behind, for metrics of answers; None where a text is its answer.
+        names: Names of the metrics; those of the loss are left out.
+        predictions: Text for each of the B examples; it may be empty.
+        references: References of each example, at least one.
+        groups: Group of each example; every group is measured on its own too, as ``bleu_seen``.
+        answer_after: Mark before the answer proper, for metrics of answers; None if the whole text is the answer.
 
     Raises:
         TaskError: If there is no metric of a name, if the arguments are empty or of unequal length, or if an example
@@ -105,11 +105,12 @@ def compute_text(
 
 
 def answer_of(text: str, answer_after: str | None, *, is_reference: bool = False) -> str:
-    """What stands in a text behind the last mark of an answer, up to the end of its line.
+    """Return the rest of the line after the last mark of an answer in a text.
 
     Args:
-        answer_after: The mark; None takes the whole text.
-        is_reference: Whether a text without the mark is the answer itself; of what was written it has none.
+        text: Text.
+        answer_after: Mark; None takes the whole text.
+        is_reference: Whether a text without the mark is the answer itself; a generated text without it has none.
     """
     if answer_after is None:
         return text
@@ -120,7 +121,7 @@ def answer_of(text: str, answer_after: str | None, *, is_reference: bool = False
 
 
 def same_prediction(predictions: Iterable[Hashable]) -> dict[str, float]:
-    """How many predictions are the most frequent one, as a measurement; of at least one."""
+    """Measure the share of the most frequent prediction; there must be at least one."""
     counts = Counter(predictions)
     return {SAME_PREDICTION: max(counts.values()) / counts.total()}
 
@@ -151,7 +152,7 @@ def _measured(
     count: int,
     groups: Sequence[str] | None,
 ) -> dict[str, float]:
-    """Each metric on all rows, then on those of each group."""
+    """Return each metric on all rows, then on those of each group."""
     measured = {each.name: measure(each, list(range(count))) for each in chosen}
     for group, rows in rows_by_group(groups or ()).items():
         measured |= {f"{each.name}_{group}": measure(each, rows) for each in chosen}

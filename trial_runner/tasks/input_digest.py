@@ -18,7 +18,7 @@ class InputDigest:
     Attributes:
         splits: Digest of each split.
         tokenizer: Hash of the tokenizer, and the token ids that the task adds.
-        weights: SHA-256 over the files of the backbone's weights; None where they were not on the machine.
+        weights: SHA-256 over the files of the backbone's weights; None if they were not on the machine.
     """
 
     splits: Mapping[str, SplitDigest]

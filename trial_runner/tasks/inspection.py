@@ -1,4 +1,4 @@
-"""What the columns of a dataset hold, and which task they make: by their names where those are usual."""
+"""Inference of a task from the columns of a dataset, by usual names and by values."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,25 +45,25 @@ _ASKED_NAMES: Mapping[str, tuple[str, ...]] = {
     "answers": ("answers", "answer", "response"),
 }
 _OPTIONS = ("text", "label", "source", "target", *_ASKED)
-"""Keys of a task that options of ``deltaspace init`` name."""
+"""Keys of a task that have an option of ``deltaspace init``."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 _CHOICES = ("choices", "choice", "options", "endings", "candidates", "answers", "alternatives")
 
 
 Keys = dict[str, Any]
-"""Keys of a task as a study file has them: its kind, and the columns."""
+"""Keys of a task in a study file: its kind, and the columns."""
 
 
 def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mapping[str, Any] | None = None) -> Keys:
-    """The task that the columns of train make.
+    """Infer the task of the columns of train.
 
     Args:
-        columns: By their names.
-        kind: Of the task, if that is known.
-        wished: Keys of a task, such as ``text``, and the columns that are known to be theirs.
+        columns: Columns by their names.
+        kind: Kind of the task, if it is given.
+        wished: Keys of a task, such as ``text``, with given columns.
 
     Raises:
-        TaskError: If nothing usual is among them, or a column that is wished for is not.
+        TaskError: If no task fits, or a given column is missing.
     """
     if kind not in (None, *TASK_KINDS):
         raise TaskError(f"the kind of a task must be one of {', '.join(TASK_KINDS)}; got {kind!r}.")
@@ -135,10 +135,10 @@ def _check_keys(kind: str, wished: Mapping[str, Any]) -> None:
 
 
 def _asked(columns: Mapping[str, Column], wished: Mapping[str, Any]) -> Keys:
-    """Return a task of questions: its columns by the names that are wished for, else by usual ones.
+    """Return a task of questions: its columns by the given names, else by usual ones.
 
     Raises:
-        TaskError: If one of them is not there.
+        TaskError: If one of them is missing.
     """
     by_name = {name.lower(): name for name in columns}
     found = dict(wished)
@@ -198,14 +198,14 @@ def _enumerated(names: Sequence[str]) -> str:
 
 
 def columns_in(keys: Mapping[str, Any]) -> Iterator[str]:
-    """The columns that the keys of a task name, each one or several."""
+    """Yield the columns that the keys of a task name, each one or several."""
     for key, value in keys.items():
         if key not in ("kind", "join"):
             yield from (value,) if isinstance(value, str) else value.values() if isinstance(value, dict) else value
 
 
 def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
-    """The task that nothing is said of but maybe its kind; None if it is not clear."""
+    """Infer the task from at most its kind; None if it is ambiguous."""
     labels = _label_names(columns, kind) if kind in (None, *_OF_LABELS) else []
     if kind is None and set(_ASKED) <= set(columns):
         return {"kind": "question_answering", "questions": {key: key for key in _ASKED}}
@@ -225,7 +225,7 @@ def _guessed(columns: Mapping[str, Column], kind: str | None) -> Keys | None:
 
 
 def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
-    """Columns that may be the label: one that is called so, else all of few values, else numbers on a scale."""
+    """Return columns that may be the label: one of a usual name, else all with few values, else numbers on a scale."""
     scales = [name for name, one in columns.items() if one.is_scale]
     plain = (ColumnKind.LABEL, ColumnKind.NUMBER, ColumnKind.TEXT)
     named = [name for usual in _LABELS for name in columns if name.lower() == usual and columns[name].kind in plain]
@@ -236,10 +236,10 @@ def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
 
 
 def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Keys:
-    """A classification, or a regression where that is wished or the label is a scale.
+    """Return a classification, or a regression if it is given or the label is a scale.
 
     Raises:
-        TaskError: If there is no label or no text, or it is not clear which column is the label.
+        TaskError: If there is no label or no text, or the label is ambiguous.
     """
     named = tuple(columns_in({"text": wished.get("text", ())}))
     labels = [name for name in _label_names(columns, kind) if name not in named]
@@ -268,7 +268,7 @@ def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[s
 
 
 def _text_names(columns: Mapping[str, Column], label: str) -> tuple[str, ...]:
-    """The text, or the two of a pair, that a label may be of: one of a usual name, else the longest."""
+    """Return the column of the text, or the two of a pair, for a label: one of a usual name, else the longest."""
     kinds = (ColumnKind.TEXT, ColumnKind.TEXTS, ColumnKind.CONVERSATION)
     readable = {name.lower(): name for name, one in columns.items() if one.kind in kinds and name != label}
     for usual in (*_PAIRS, *((name,) for name in _TEXTS)):
@@ -283,17 +283,17 @@ def _written(columns: Mapping[str, Column], kind: str, source: str, target: str)
 
 
 def _joined(columns: Mapping[str, Column], names: Sequence[str]) -> dict[str, str]:
-    """The key ``join`` if one of the columns holds lists."""
+    """Return the key ``join`` if one of the columns holds lists."""
     of_lists = (ColumnKind.TEXTS, ColumnKind.CONVERSATION)
     return {"join": "\n"} if any(name in columns and columns[name].kind in of_lists for name in names) else {}
 
 
 def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]) -> None:
-    """Refuse a column that lists the choices of its row where another says which is right.
+    """Refuse a column with the choices of its row, if another one gives the right choice.
 
     Args:
-        columns: All there are.
-        answers: Those of them that may be the label.
+        columns: All columns.
+        answers: Columns that may be the label.
 
     Raises:
         TaskError: If there is such a pair.
@@ -309,12 +309,12 @@ def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]
 
 
 def _says_which(right: Column, choices: Column) -> bool:
-    """Whether each value is a place in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
+    """Return whether each value is an index in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
     pairs = zip(right.values, map(_offered, choices.values), strict=True)
     return all(value in (*range(len(texts) + 1), *texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
 
 
 def _offered(value: Any) -> Sequence[str]:
-    """The choices of a row: a list of texts, or texts that have labels of their own beside them."""
+    """Return the choices of a row: a list of texts, or texts with labels of their own."""
     found = value.get("label") if isinstance(value, dict) else value
     return found if isinstance(found, list) and all(isinstance(text, str) for text in found) else ()

@@ -1,4 +1,4 @@
-"""What a kind of task is: how its rows are read, made into tokens and kept, and what it is measured by."""
+"""Interface of a kind of task: reading its rows, tokenising them, caching them, and its metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Texts of a split that were longer than the task lets them be.
+    """Texts of a split that are truncated to the length that the task allows.
 
     Attributes:
-        split: Where they are.
+        split: Name of the split.
         what: ``examples``, or ``sources`` or ``targets``, or ``dialogues``.
-        count: How many were cut.
-        of: How many there are.
-        tokens: To so many.
+        count: Number of truncated texts.
+        of: Number of all texts.
+        tokens: Number of tokens that remain.
     """
 
     split: str
@@ -39,7 +39,7 @@ class Cut:
     tokens: int
 
     def __str__(self) -> str:
-        """The line that users read."""
+        """Return the line for users."""
         verb = "is" if self.count == 1 else "are"
         line = f"{self.split}: {self.count:,} of {self.of:,} {self.what} {verb} cut to {self.tokens:,} tokens."
         return f"{line} Raise task.{'max_target_tokens' if self.what == 'targets' else 'max_tokens'}."
@@ -47,18 +47,19 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
-    """A task that can be trained on, in tokens.
+    """Task in tokens, ready for training.
 
     Attributes:
-        objective: What its trials learn: a word of `trial_runner.objectives.OBJECTIVES`.
+        objective: Name of its objective in `trial_runner.objectives.OBJECTIVES`.
         name: Short name of the task.
-        metric: What the search maximises, negated where lower is better; see `trial_runner.tasks.evaluation.score_of`.
-        splits: ``train``, ``validation`` and ``test``: their length is their examples, ``first(n)`` the first of them.
-        notes: One line for each thing that was done to the data, what is dropped or cut among them.
+        metric: Metric that is maximised, negated if lower is better; see `trial_runner.tasks.evaluation.score_of`.
+        splits: ``train``, ``validation`` and ``test``: their length is the number of examples, ``first(n)`` the first
+            n.
+        notes: One line for each change of the data, dropped and truncated rows included.
         fingerprint: Hash of the task, the data, the tokenizer and the largest lengths, as hex.
-        cuts: What was cut to the largest lengths.
-        dropped: Counts of the rows that are not used, by split and reason.
-        labels: Name of each class, by index; empty where there are none.
+        cuts: Counts of the truncated texts.
+        dropped: Counts of the unused rows, by split and reason.
+        labels: Name of each class, by index; empty without classes.
         digests: Digest of the rows of each split, before they are tokens.
         tokenizer: Hash of the tokenizer, as hex, and the token ids that the task adds.
     """
@@ -77,7 +78,7 @@ class Prepared:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """One line for each split and reason for which rows are dropped or texts cut."""
+        """Line for each split and reason for which rows are dropped or texts truncated."""
         return tuple(map(str, (*self.dropped, *self.cuts)))
 
     @property
@@ -92,43 +93,43 @@ class Prepared:
 
 
 class Preparation(Protocol):
-    """How one task becomes tokens of one tokenizer."""
+    """Conversion of one task into tokens of one tokenizer."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """All of the task that decides the tokens, JSON-able, without the place of a folder."""
+        """Properties of the task that determine the tokens, JSON-able, without the path of a folder."""
 
     @property
     def identity(self) -> str:
-        """What else decides them, beside what the tokenizer does to a text; empty if nothing does."""
+        """Further properties that determine the tokens, besides the behaviour of the tokenizer; empty without any."""
 
     def read(self, dataset: "Dataset", split: str, group: str) -> Rows:
-        """The rows of a dataset, which are in a group unless a column says so.
+        """Read the rows of a dataset, which belong to a group unless a column names it.
 
         Raises:
-            TaskError: If they are not what the task says.
+            TaskError: If they do not fit the task.
         """
 
     def tokenised(self, raw: RawTask[Any]) -> tuple[Facts, Mapping[str, Any]]:
-        """What the cache keeps of what was read: `kept_facts`, and the splits, completed, cut and tokenised."""
+        """Complete, truncate and tokenise the splits; return them with their `kept_facts`, for the cache."""
 
     def new_split(self, **held: Any) -> Any:
-        """A split of its fields."""
+        """Build a split from its fields."""
 
     def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Any]) -> Any:
-        """The `Prepared` task of what the cache keeps."""
+        """Build the `Prepared` task from the contents of the cache."""
 
 
 class Encoder(ABC):
-    """How prompts become tokens, and how the answers that are written for them begin, go on and end.
+    """Tokenisation of prompts, and special tokens of the generated answers.
 
     Attributes:
         stack: Kind of the model.
-        decoding: How answers are generated.
-        max_new_tokens: Most tokens of an answer.
-        separator: What a decoder reads between a source and its target; empty where there is no such thing.
-        languages: Of source and target; None where the tokenizer knows none.
-        eos_token_id: Ends an answer.
+        decoding: Options of the generation.
+        max_new_tokens: Largest number of tokens of an answer.
+        separator: Tokens of a decoder between a source and its target; empty without any.
+        languages: Languages of source and target; None for a tokenizer without languages.
+        eos_token_id: Id of the token that ends an answer.
     """
 
     separator: str = ""
@@ -136,7 +137,7 @@ class Encoder(ABC):
     eos_token_id: int
 
     def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
-        """Keep them."""
+        """Keep the task and the tokenizer."""
         self._task = task
         self._tokenizer = tokenizer
         self.stack = stack
@@ -145,31 +146,31 @@ class Encoder(ABC):
 
     @property
     def start_token_id(self) -> int | None:
-        """What the decoder of an encoder-decoder begins with; None leaves it to the model."""
+        """First token of the decoder of an encoder-decoder; None takes that of the model."""
         return None
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What, beside what a tokenizer does to a text, decides the tokens."""
+        """Further properties that determine the tokens, besides the behaviour of the tokenizer."""
 
     @abstractmethod
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
-        """Tokens of prompts, and how many of them were cut."""
+        """Tokenise prompts; return also the number of truncated ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskKind(ABC):
-    """A kind of task, listed in `trial_runner.tasks.kinds.TASK_KINDS`.
+    """Kind of task, listed in `trial_runner.tasks.kinds.TASK_KINDS`.
 
     Attributes:
-        name: As written in a study file.
-        usual_metric: What is maximised unless the task says otherwise.
+        name: Name in a study file.
+        usual_metric: Metric that is maximised unless the task names another one.
         column_keys: Keys of a task that name columns of this kind.
-        other_keys: Other keys that only some kinds have, and this one does.
-        needed: Those of the columns that must be named, unless the task is embedded.
-        prompt: What a language model reads of the texts of the columns that are read; None where it writes no answer.
-        encoder: What makes tokens of those prompts, an `Encoder`; None where it writes no answer.
+        other_keys: Further keys of this kind that some kinds do not have.
+        needed: Column keys that must be given, unless the task is embedded.
+        prompt: Function from the texts of the read columns to the prompt of a language model; None without generation.
+        encoder: Factory of an `Encoder` for these prompts; None without generation.
     """
 
     name: str
@@ -182,7 +183,7 @@ class TaskKind(ABC):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of what it can be measured by, the usual one first."""
+        """Names of its metrics, the usual one first."""
         return metrics_of(self.name, self.usual_metric)
 
     @abstractmethod
@@ -195,17 +196,17 @@ class TaskKind(ABC):
 
     @abstractmethod
     def read_columns(self, task: Task) -> tuple[str, ...]:
-        """Columns of what a model reads, in the order in which predictions take their texts."""
+        """Return the columns that a model reads, in the order of the texts of a prediction."""
 
     @abstractmethod
     def as_read(self, task: Task, column: str, value: object) -> object:
-        """What is read of a value in one of these columns for a prediction: a text, where one can be made of it."""
+        """Convert a value of one of these columns for a prediction: to a text, if possible."""
 
     @abstractmethod
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> Preparation:
-        """How a task is made ready for a backbone.
+        """Return the preparation of a task for a backbone.
 
         Raises:
             TaskError: If the backbone cannot do such a task, or has not enough positions for its lengths.
@@ -231,7 +232,7 @@ def kept_facts(task: Task, raw: RawTask[Any], cuts: Sequence[Cut], **more: objec
 
 
 def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
-    """The fields that every prepared task has of `kept_facts`."""
+    """Return the fields of a prepared task that are restored from `kept_facts`."""
     counts = {
         "cuts": tuple(Cut(**cut) for cut in facts["cuts"]),
         "dropped": tuple(Dropped(**one) for one in facts["dropped"]),
@@ -245,7 +246,7 @@ def prepared_fields(fingerprint: str, facts: Facts) -> dict[str, Any]:
 
 
 def place_facts(task: Task) -> dict[str, Any]:
-    """What a kind's facts have in common: where the data stands, and how much of it is used."""
+    """Return the facts that all kinds have: the place of the data, and the numbers of examples."""
     grouping = task.group
     joined = {} if task.join is None else {"join": task.join}
     return {

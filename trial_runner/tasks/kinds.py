@@ -1,4 +1,4 @@
-"""The kinds of task by name, and whether a task fits its kind."""
+"""Kinds of task by name, and the check of a task against its kind."""
 
 from search_space.closest_name import name_hint
 from search_space.registry import Registry
@@ -30,7 +30,7 @@ TASK_KINDS: Registry[TaskKind] = Registry(
 
 
 def kind_of(task: Task) -> TaskKind:
-    """The kind of a task.
+    """Return the kind of a task.
 
     Raises:
         TaskError: If there is none of its name.
@@ -45,7 +45,7 @@ def check_task(task: Task) -> None:
     """Refuse a task whose keys do not fit its kind.
 
     Raises:
-        TaskError: If they do not; the text says what the task must have or not, without naming it.
+        TaskError: If they do not; the text continues a sentence that begins with the task.
     """
     kind = kind_of(task)
     if task.name is not None:
@@ -60,7 +60,7 @@ def check_task(task: Task) -> None:
 
 
 def _check_keys(task: Task, kind: TaskKind) -> None:
-    """Refuse keys of other kinds, and a task without those of its own."""
+    """Refuse keys of other kinds, and a task that lacks keys of its own."""
     named = {key for key, default in defaults_of(task).items() if getattr(task, key) != default}
     if task.name is not None and (columns := [key for key in kind.column_keys if key in named]):
         raise TaskError(f"must not name {' and '.join(columns)}, because an embedded task has its own.")

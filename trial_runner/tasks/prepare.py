@@ -1,7 +1,7 @@
-"""From a task to tokenised splits, once per task, tokenizer and length.
+"""Preparation of a task: tokenised splits, once per task, tokenizer and length.
 
-Prepared tasks are kept on disk: one safetensors file each, shared by all workers of a machine. A file appears complete
-or not at all, and carries a checksum; one that is damaged counts as missing.
+Prepared tasks are cached on disk: one safetensors file each, shared by all workers of a machine. A file appears
+complete or not at all, and carries a checksum; a damaged one counts as missing.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _FORMAT = 6  # raise it when the same task would be prepared differently
 
 
 def prepared_for(task: Task, backbone: str) -> Prepared:
-    """Return a task in tokens of a backbone, which is named; see `prepare_task`.
+    """Prepare a task for a backbone, by name; see `prepare_task`.
 
     Raises:
         BackboneError: If the backbone cannot be found, has no tokenizer, or no embedding for a token of the task.
@@ -74,16 +74,18 @@ def prepare_task(
     position_limit_tokens: int | None = None,
     stack: StackKind = StackKind.ENCODER,
 ) -> Prepared:
-    """Read, complete, cut and tokenise a task, or take it from the cache.
+    """Read, complete, truncate and tokenise a task, or load it from the cache.
 
     Args:
-        tokenizer_id: What ``backbones.tokenizer_id`` says of the tokenizer.
-        cache_folder: Where prepared tasks are kept; None takes ``default_cache_folder()``.
-        position_limit_tokens: Longest input of the backbone; None if there is no limit.
-        stack: Kind of the backbone; what is to be written is prepared differently for each.
+        task: Task.
+        tokenizer: Tokenizer of the backbone.
+        tokenizer_id: Result of ``backbones.tokenizer_id`` for the tokenizer.
+        cache_folder: Folder of prepared tasks; None takes ``default_cache_folder()``.
+        position_limit_tokens: Number of tokens of the backbone's longest input; None without a limit.
+        stack: Kind of the backbone; answers are prepared differently for each.
 
     Raises:
-        TaskError: If the data cannot be found or read, or is not what the task says, if a length is beyond the
+        TaskError: If the data cannot be found or read, or does not fit the task, if a length is beyond the
             backbone's positions, or if the backbone cannot generate.
     """
     check_task(task)
@@ -107,7 +109,7 @@ def prepare_task(
 
 
 def _reader_of(task: Task, preparation: Preparation) -> tuple[str, Callable[[], RawTask[Any]]]:
-    """A hash of the data that changes whenever the data does, and the function that reads it."""
+    """Return a hash of the data that changes with it, and the function that reads it."""
     if task.name is not None:
         embedded = EMBEDDED_TASKS[task.name]
         return embedded.digest(), embedded.read
@@ -119,7 +121,7 @@ def _reader_of(task: Task, preparation: Preparation) -> tuple[str, Callable[[], 
 
 
 def _fingerprint(preparation: Preparation, data_digest: str, tokenizer_id: str) -> str:
-    """Hash of all that decides the tokens; neither what is done with them does, nor the place of a folder."""
+    """Return the hash of all that determines the tokens; their use and the path of a folder do not."""
     facts = {**preparation.facts, "data": data_digest, "tokenizer": tokenizer_id, "format": _FORMAT}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -132,10 +134,12 @@ SplitT = TypeVar("SplitT")
 
 
 def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays], TaskT]) -> TaskT | None:
-    """The prepared task of a fingerprint; None if it is not in the cache or damaged there.
+    """Load the prepared task of a fingerprint; None if it is missing or damaged.
 
     Args:
-        build: Makes the task of the facts and arrays that were written.
+        folder: Folder of the cache.
+        fingerprint: Fingerprint of the task.
+        build: Function from the written facts and arrays to the task.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -156,7 +160,7 @@ def read_cached(folder: Path, fingerprint: str, build: Callable[[Facts, Arrays],
 
 
 def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -> None:
-    """Put a prepared task in the cache; if the folder cannot be written, log it and go on."""
+    """Write a prepared task to the cache; if the folder cannot be written, log it and continue."""
     from safetensors.numpy import save
 
     text = json.dumps(facts, sort_keys=True)
@@ -171,7 +175,7 @@ def write_cached(folder: Path, fingerprint: str, facts: Facts, arrays: Arrays) -
 
 
 def arrays_of(splits: Mapping[str, Any]) -> Arrays:
-    """The fields of splits: arrays, rows of tokens as two, tuples of texts as JSON in bytes; others are left out."""
+    """Return fields of splits: arrays, rows of tokens as two, tuples of texts as JSON in bytes; others are left out."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for split, examples in splits.items():
         for each in fields(examples):
@@ -186,10 +190,12 @@ def arrays_of(splits: Mapping[str, Any]) -> Arrays:
 
 
 def split_of(arrays: Arrays, split: str, new_split: Callable[..., SplitT]) -> SplitT:
-    """A split of what `arrays_of` made of it.
+    """Restore a split from the arrays of `arrays_of`.
 
     Args:
-        new_split: Makes it of its fields.
+        arrays: Arrays of all splits.
+        split: Name of the split.
+        new_split: Constructor of the split from its fields.
     """
     held: dict[str, Any] = {}
     for key, array in arrays.items():

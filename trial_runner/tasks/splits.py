@@ -1,4 +1,4 @@
-"""Rows as they were read, and splits by hash: what data lacks is carved from train, and large splits are cut."""
+"""Rows as read, and splits by hash: missing splits are carved from train, and large ones are subsampled."""
 
 import hashlib
 import json
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class Rows(Protocol):
-    """The rows of one split."""
+    """Rows of one split."""
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
 
     def take(self, rows: Iterable[int]) -> Self:
-        """Some of the rows, in the order given."""
+        """Return some of the rows, in the order given."""
 
     def followed_by(self, other: Self) -> Self:
-        """These rows, then those of another part of the same split."""
+        """Return these rows, then those of another part of the same split."""
 
     def keys(self) -> list[str]:
-        """A key per row, equal for texts that differ only in case and white space."""
+        """Return a key per row, equal for texts that differ only in case and white space."""
 
     def origins(self) -> list[str]:
-        """A key per row, equal for rows that must not come into different splits: the same text, or about it."""
+        """Return a key per row, equal for rows that must be in one split: of the same text, or about it."""
 
     def read_values(self) -> Iterable[object]:
         """Return the texts of each row, JSON-able."""
@@ -99,12 +99,12 @@ class RowTuples:
     """Rows whose every field is a tuple of one value per row."""
 
     def take(self, rows: Iterable[int]) -> Self:
-        """See `Rows`."""
+        """Implement `Rows`."""
         rows = list(rows)
         return type(self)(**{each.name: tuple(getattr(self, each.name)[row] for row in rows) for each in fields(self)})
 
     def followed_by(self, other: Self) -> Self:
-        """See `Rows`."""
+        """Implement `Rows`."""
         return type(self)(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
 
@@ -138,17 +138,17 @@ class Dropped:
 RowsT = TypeVar("RowsT", bound=Rows)
 
 RowsReader = Callable[["Dataset", str, str], RowsT]
-"""From a dataset, the name of its split and the group that its rows belong to, unless a column says it."""
+"""Reader of a dataset, given the name of its split and the group of its rows, unless a column names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTask(Generic[RowsT]):
-    """The splits that the data has, and what was done to get them.
+    """Splits of the data, and the changes that led to them.
 
     Attributes:
         splits: Some or all of train, validation and test.
-        notes: One line for each thing that was done to the data, beside what is dropped.
-        dropped: Counts of the rows that are not used, by split and reason.
+        notes: One line for each change of the data, except dropped rows.
+        dropped: Counts of the unused rows, by split and reason.
     """
 
     splits: Mapping[str, RowsT]
@@ -156,11 +156,11 @@ class RawTask(Generic[RowsT]):
     dropped: tuple[Dropped, ...] = ()
 
     def with_split(self, name: str, rows: RowsT, note: str) -> "RawTask[RowsT]":
-        """The same with other rows in a split, and a note on it."""
+        """Return a copy with other rows in a split, and a note on it."""
         return replace(self, splits={**self.splits, name: rows}, notes=(*self.notes, note))
 
     def digest(self) -> str:
-        """SHA-256 over all rows, as hex."""
+        """Return the SHA-256 over all rows, as hex."""
         digest = hashlib.sha256()
         for name, split in sorted(self.splits.items()):
             digest.update(repr((name, split)).encode())
@@ -168,7 +168,7 @@ class RawTask(Generic[RowsT]):
 
 
 _NO_TEXT = "no text"
-"""Reason that empties no split: answers may be hidden, texts are not."""
+"""Reason that does not remove a split: answers may be hidden, texts may not."""
 
 
 def drop_rows(
@@ -181,7 +181,7 @@ def drop_rows(
 
     Args:
         raw: Splits of the task.
-        reasons_of: Function of the name of a split and its rows: for each row why it cannot be used, or None.
+        reasons_of: Function of the name of a split and its rows: for each row the reason why it is unusable, or None.
         what: Name of a row in messages.
 
     Raises:
@@ -208,7 +208,7 @@ def drop_rows(
 
 
 def joined(parts: Sequence[RowsT]) -> RowsT:
-    """The rows of several parts of a split, one after the other."""
+    """Return the rows of several parts of a split, one after the other."""
     rows, *others = parts
     for other in others:
         rows = rows.followed_by(other)
@@ -216,7 +216,7 @@ def joined(parts: Sequence[RowsT]) -> RowsT:
 
 
 def normalised(text: str) -> str:
-    """A text in lower case and single spaces."""
+    """Return a text in lower case and with single spaces."""
     return " ".join(text.lower().split())
 
 
@@ -232,13 +232,13 @@ _CARVED = {"validation": range(100), "test": range(100, 200)}  # of 1,000 equal 
 
 
 def text_hash(text: str, salt: str) -> int:
-    """A 64-bit hash of a text; hashes with different salts are independent."""
+    """Return a 64-bit hash of a text; hashes with different salts are independent."""
     return int.from_bytes(hashlib.sha256(f"{salt}\x1f{text}".encode()).digest()[:8], "big")
 
 
 @lru_cache(maxsize=8)
 def some_rows(count: int, most: int) -> npt.NDArray[np.int64]:
-    """At most so many of ``count`` rows in their order, the same each time; of more rows, more of the same."""
+    """Return at most ``most`` of ``count`` rows in their order: a fixed choice, which only grows with ``most``."""
     by_hash = sorted(range(count), key=lambda row: text_hash(str(row), "measured at rungs"))
     rows = np.array(sorted(by_hash[:most]), dtype=np.int64)
     rows.setflags(write=False)
@@ -246,32 +246,32 @@ def some_rows(count: int, most: int) -> npt.NDArray[np.int64]:
 
 
 class Takeable(ABC):
-    """Examples of which some can be taken."""
+    """Examples from which a subset can be selected."""
 
     __slots__ = ()
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of examples."""
+        """Return the number of examples."""
 
     @abstractmethod
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """The examples of the given indices, in their order."""
+        """Return the examples of the given indices, in their order."""
 
     def first(self, count: int) -> Self:
-        """The first examples."""
+        """Return the first examples."""
         return self.take(np.arange(min(count, len(self))))
 
     def some(self, most: int | None) -> Self:
-        """At most so many of the examples, the same each time; all of them for None."""
+        """Return at most ``most`` of the examples, a fixed choice; all of them for None."""
         return self if most is None or most >= len(self) else self.take(some_rows(len(self), most))
 
 
 def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
     """Carve a missing validation or test split, each a tenth of train, out of it.
 
-    The hash of the normalised text decides, so equal texts never end up in two splits, nor does a text of a split that
-    is there already; of a question, the text that it is about decides.
+    The hash of the normalised text decides, so equal texts never end up in two splits, nor does a text of an existing
+    split; for a question, the hash of its context decides.
 
     Raises:
         TaskError: If train is too small to be carved.
@@ -301,7 +301,7 @@ def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
 
 
 def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
-    """Leave out rows of train whose text is in validation or test too, and say which texts are in two splits.
+    """Leave out rows of train whose text is in validation or test too, and note texts of validation that are in test.
 
     Raises:
         TaskError: If nothing of train remains.
@@ -323,7 +323,7 @@ def drop_repeated(task: RawTask[RowsT]) -> RawTask[RowsT]:
 
 
 def subsample(raw: RawTask[RowsT], task: Task) -> RawTask[RowsT]:
-    """Keep as many examples of train and validation as were asked for, chosen by hash, in their order."""
+    """Keep the wanted number of examples of train and validation, chosen by hash, in their order."""
     for name, count in (("train", task.examples.train), ("validation", task.examples.validation)):
         split = raw.splits[name]
         if count is None or count >= len(split):
@@ -337,7 +337,7 @@ def subsample(raw: RawTask[RowsT], task: Task) -> RawTask[RowsT]:
 
 
 def _numbered(keys: list[str]) -> list[str]:
-    """The keys, those that occurred before with how often they did: a text's rows are chosen independently."""
+    """Append the number of earlier occurrences to repeated keys, so that rows of one text are chosen independently."""
     seen: Counter[str] = Counter()
     numbered = []
     for key in keys:

@@ -1,4 +1,4 @@
-"""A task as a study file has it: where its texts stand, what is made of them, how that is measured."""
+"""Task in a study file: the place of its texts, their use, and its metrics."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 
 def _group_values(value: object) -> tuple[str, ...]:
-    """Values of a column as text; one stands for a list of one."""
+    """Return values of a column as texts; a single value stands for a list of one."""
     values = value if isinstance(value, list | tuple) else [value]
     if not values or not all(isinstance(each, str | int) for each in values):
         raise ValueError("must be a list of texts, whole numbers or true and false")
@@ -32,12 +32,12 @@ _GroupValues = Annotated[tuple[str, ...], BeforeValidator(_group_values)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Grouping:
-    """Which column says to which group an example belongs.
+    """Column that names the group of an example.
 
     Attributes:
-        column: Of strings, integers or booleans.
-        values: Name of each group and the values of the column that belong to it, as text; examples with other values
-            are in no group. Empty: every value is a group of its own, named by itself.
+        column: Column of strings, integers or booleans.
+        values: Name of each group with its values of the column, as text; examples with other values are in no group.
+            If empty, every value is a group of its own, named by itself.
 
     Raises:
         TaskError: If a group's name cannot be part of a metric's, or a value is in two groups.
@@ -55,7 +55,7 @@ class Grouping:
             raise TaskError(f"a value of column {self.column!r} must be in one group; got {', '.join(listed)}.")
 
     def name_of(self, value: object) -> str:
-        """The group of an example with that value; ``NO_GROUP`` if it is in none."""
+        """Return the group of an example with that value; ``NO_GROUP`` if it is in none."""
         text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value).strip()
         if self.values:
             return next((name for name, values in self.values.items() if text in values), NO_GROUP)
@@ -73,7 +73,7 @@ def check_group_name(name: str) -> None:
 
 
 def rows_by_group(groups: Sequence[str]) -> dict[str, list[int]]:
-    """The rows of each group, groups in the order of their names; rows without a group are left out."""
+    """Return the rows of each group, groups in the order of their names; rows without a group are left out."""
     rows: dict[str, list[int]] = {name: [] for name in sorted(set(groups)) if name != NO_GROUP}
     for row, name in enumerate(groups):
         if name != NO_GROUP:
@@ -82,18 +82,18 @@ def rows_by_group(groups: Sequence[str]) -> dict[str, list[int]]:
 
 
 SplitName = str | dict[str, str]
-"""What the data calls a split; a mapping from groups to names joins several."""
+"""Name of a split in the data; a mapping from groups to names joins several."""
 
 SPLITS = ("train", "validation", "test")
 
 
 def _split_once(value: object) -> object:
-    """One column name stands for a list of one."""
+    """Return a single column name as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
 def _split_name(value: object) -> object:
-    """The name of a split, or group and name of each split that it is joined from."""
+    """Check the name of a split, or the group and name of each split that it is joined from."""
     names = value.items() if isinstance(value, Mapping) else [("all", value)]
     if not names or not all(isinstance(text, str) and text for pair in names for text in pair):
         raise ValueError("must be the name of a split, or a mapping from groups to names of splits")
@@ -101,7 +101,7 @@ def _split_name(value: object) -> object:
 
 
 def _named(key: str) -> BeforeValidator:
-    """One text stands for a mapping of which it is a key."""
+    """Return a validator that accepts one text in place of a mapping, as the value of a key."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
@@ -112,14 +112,14 @@ _SplitName = Annotated[SplitName, BeforeValidator(_split_name)]
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Decoding:
-    """How texts are generated.
+    """Generation of texts.
 
     Attributes:
         beams: Width of the beam search; 1 is greedy.
-        max_new_tokens: Most tokens of a generated text, the end of text among them; null is ``max_target_tokens``.
-        min_new_tokens: No text ends before.
-        length_penalty: Power of the length that a beam's score is divided by; above 0 it favours longer texts.
-        no_repeat_ngram: No n-gram of that many tokens occurs twice in a text; 0 lets everything through.
+        max_new_tokens: Largest number of tokens of a generated text, its end included; null is ``max_target_tokens``.
+        min_new_tokens: Smallest number of tokens of a generated text.
+        length_penalty: Power of the length by which a beam's score is divided; above 0 it favours longer texts.
+        no_repeat_ngram: Length of n-grams that occur at most once in a text; 0 sets no bound.
     """
 
     beams: Size = 1
@@ -131,11 +131,11 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class HubData:
-    """A data set of the Hugging Face hub.
+    """Data set of the Hugging Face hub.
 
     Attributes:
-        name: Such as ``nyu-mll/glue``.
-        configuration: Such as ``sst2``.
+        name: Name such as ``nyu-mll/glue``.
+        configuration: Configuration such as ``sst2``.
         revision: Branch, tag or commit; null is the newest.
     """
 
@@ -149,9 +149,10 @@ class QuestionColumns:
     """Columns of question answering.
 
     Attributes:
-        context: Of what is asked about.
-        question: Of the question, or of all questions of a conversation.
-        answers: A text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a conversation the answer of each
+        context: Column of the context.
+        question: Column of the question, or of all questions of a conversation.
+        answers: Column of a text, a list of texts, or ``{"text": [...]}`` as in SQuAD; of a conversation the answer of
+            each
             question, or ``{"input_text": [...]}`` as in CoQA.
     """
 
@@ -162,13 +163,13 @@ class QuestionColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Dialogue:
-    """How dialogues are written and learned.
+    """Format and training of dialogues.
 
     Attributes:
-        system: The system's message before dialogues that have none.
-        learned_turns: Whether ``all`` answers of a dialogue are learned or the ``last``.
-        answer_after: What the answer proper stands behind in a written text, such as ``Answer:``.
-        template_options: What else the tokenizer's chat template is told.
+        system: System message of dialogues that have none.
+        learned_turns: Learned answers of a dialogue: ``all`` or the ``last``.
+        answer_after: Mark before the answer proper in a generated text, such as ``Answer:``.
+        template_options: Further variables of the tokenizer's chat template.
     """
 
     system: Text | None = None
@@ -179,11 +180,11 @@ class Dialogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Examples:
-    """Most examples of a split that are used, the same ones always, chosen by hash; null uses all.
+    """Largest number of used examples of a split, a fixed choice by hash; null uses all.
 
     Attributes:
-        train: That are learned from.
-        validation: That a trial is measured on.
+        train: Number of training examples.
+        validation: Number of examples on which a trial is measured.
     """
 
     train: Size | None = None
@@ -192,56 +193,60 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=KEYS_ARE_KNOWN)
 class Task:
-    """What is learned. Exactly one of ``name``, ``folder`` and ``hub``.
+    """Task of a study. Exactly one of ``name``, ``folder`` and ``hub``.
 
-    Whether its keys fit its kind is said by `trial_runner.tasks.kinds.check_task`; whether the data has the columns is
-    seen when it is read.
+    `trial_runner.tasks.kinds.check_task` checks the keys against the kind; columns are checked when the data is read.
 
     Attributes:
         kind: ``classification`` (of a text or a pair), ``regression``, ``summarisation``, ``translation``,
             ``data_to_text``, ``question_answering`` or ``instruction``; the last five need a backbone that generates.
-        name: An embedded task, such as ``docstrings``.
-        folder: Holds ``train``, ``validation`` and ``test`` as .jsonl, .json, .csv of any separator, .tsv, .parquet or
-            .arrow, packed as .gz or not, or as folders that ``datasets`` has saved; relative to the study file.
-        hub: A data set of the Hugging Face hub, such as ``nyu-mll/glue``, or ``{name, configuration, revision}``: a
+        name: Embedded task, such as ``docstrings``.
+        folder: Folder with ``train``, ``validation`` and ``test`` as .jsonl, .json, .csv of any separator, .tsv,
+            .parquet
+            or .arrow, packed as .gz or not, or as folders that ``datasets`` has saved; relative to the study file.
+        hub: Data set of the Hugging Face hub, such as ``nyu-mll/glue``, or ``{name, configuration, revision}``: a
             configuration such as ``sst2``; a branch, tag or commit, null for the newest.
-        text: Of classification and regression, the column of the text, or the two columns of a pair. Of instruction,
-            the column of texts without roles, of which every token is learned.
-        label: Of classification, the column of the label.
-        labels: In the order of their indices; null takes them from train, sorted.
-        source: Column of what is read: a text, or a list of triples. A path such as ``lex.text`` leads into a column;
+        text: Column of the text in classification and regression, or the two columns of a pair. In instruction, column
+            of
+            texts without roles, of which every token is learned.
+        label: Column of the label in classification and regression.
+        labels: Labels in the order of their indices; null takes them from train, sorted.
+        source: Column of the input: a text, or a list of triples. A path such as ``lex.text`` leads into a column;
             a language such as ``en`` into the column ``translation``.
-        target: Column of what is to be written: a text, or a list of texts, each of which is learned and measured
-            against.
-        references: Column of the texts that validation and test are measured against; null is ``target``.
-        questions: Of question answering, columns not called so: ``context``, what is asked about; ``question``,
-            or all questions of a conversation; ``answers``, a text, a list of texts, or ``{"text": [...]}`` as in
-            SQuAD, of a conversation the answer of each question, or ``{"input_text": [...]}`` as in CoQA.
-        messages: Of instruction, the column of the dialogues: lists of messages, each with a ``role`` and a ``content``
+        target: Column of the output: a text, or a list of texts, each of which is learned and is a reference.
+        references: Column of the references of validation and test; null is ``target``.
+        questions: Columns of question answering with other names: ``context``; ``question``, or all questions of a
+            conversation; ``answers``, a text, a list of texts, or ``{"text": [...]}`` as in SQuAD, of a conversation
+            the
+            answer of each question, or ``{"input_text": [...]}`` as in CoQA.
+        messages: Column of the dialogues in instruction: lists of messages, each with a ``role`` and a ``content``
             (or ``from`` and ``value``). Null is ``messages``, unless ``source`` and ``target`` name the columns of a
             user's message and its answer, or ``text`` that of texts.
-        dialogue: Of instruction: ``system``, the system's message before dialogues that have none; ``learned_turns``,
-            whether ``all`` answers are learned or the ``last``, texts of users and systems never; ``answer_after``,
-            what the answer proper stands behind in a written text, such as ``Answer:``, for ``exact_match`` and
-            ``token_f1``; ``template_options``, what else the tokenizer's chat template is told, such as
-            ``{enable_thinking: false}``.
-        join: Put between the texts where a column of what is read holds lists of texts, such as the turns of a
-            dialogue; null refuses lists. Of messages with a role and a content, a text task whose source is its
-            target, too, reads all but the last and learns the last.
+        dialogue: Options of instruction: ``system``, the system message of dialogues that have none; ``learned_turns``,
+            ``all`` answers or the ``last``, texts of users and systems never; ``answer_after``, the mark before the
+            answer
+            proper in a generated text, such as ``Answer:``, for ``exact_match`` and ``token_f1``; ``template_options``,
+            further variables of the tokenizer's chat template, such as ``{enable_thinking: false}``.
+        join: Separator of the texts of a column with lists of texts, such as the turns of a dialogue; null refuses
+            lists.
+            Of messages with a role and a content, a text task whose source is its target, too, reads all but the last
+            and
+            learns the last.
         group: Column whose values are measured on their own too, as ``bleu_seen``; or ``{column, values}`` with those
             of each group, such as ``{seen: [true], unseen: [false]}``.
-        instruction: Put before every source, such as ``translate English to German:``.
-        languages: Of source and target, as a tokenizer that knows languages calls them: ``[en_XX, ro_RO]``.
+        instruction: Text before every source, such as ``translate English to German:``.
+        languages: Languages of source and target, for a tokenizer with languages: ``[en_XX, ro_RO]``.
         splits: Names of splits that are not called train, validation and test (of a folder: of files, also by a path
             such as ``more/dev.csv``); several, each measured on its own too, as
             ``{matched: validation_matched, mismatched: validation_mismatched}``.
-        metric: What is maximised; ``ter``, ``loss`` and ``perplexity`` with a minus sign.
-        metrics: What is measured, ``metric`` among it; empty is all of the kind.
-        max_tokens: Longer texts are cut; of a pair, the longer text first; of a decoder the separator is counted too.
-        max_target_tokens: Longer targets are cut, the end of text is kept.
+        metric: Metric that is maximised; ``ter``, ``loss`` and ``perplexity`` with a minus sign.
+        metrics: Measured metrics, ``metric`` among them; empty for all of the kind.
+        max_tokens: Largest number of tokens of a text, the rest is cut; of a pair, the longer text is cut first; for a
+            decoder the separator is counted too.
+        max_target_tokens: Largest number of tokens of a target, the rest is cut, the end of text is kept.
         label_smoothing: Share of the probability that the loss spreads over the vocabulary.
-        decoding: How texts are generated.
-        examples: Most examples of ``train`` and ``validation`` that are used, the same always, chosen by hash; null
+        decoding: Options of the generation.
+        examples: Largest number of used examples of ``train`` and ``validation``, a fixed choice by hash; null
             uses all. A trial is measured on those of validation at each rung and at its end, which costs a third of
             training on them once.
     """
@@ -290,12 +295,12 @@ class Task:
 
     @property
     def most_new_tokens(self) -> int:
-        """Most tokens of a generated text."""
+        """Largest number of tokens of a generated text."""
         return self.decoding.max_new_tokens or self.max_target_tokens
 
 
 def defaults_of(task: Task) -> dict[str, Any]:
-    """What each key of a task is where it is left out."""
+    """Return the default of each key of a task."""
     return {
         each.name: each.default_factory() if each.default_factory is not MISSING else each.default
         for each in fields(task)
@@ -303,10 +308,10 @@ def defaults_of(task: Task) -> dict[str, Any]:
 
 
 def parts_of(names: SplitName) -> Iterator[tuple[str, str]]:
-    """Group and name of each part that a split is joined from."""
+    """Yield group and name of each part that a split is joined from."""
     yield from [(NO_GROUP, names)] if isinstance(names, str) else names.items()
 
 
 def taken_names(splits: Iterable[SplitName]) -> set[str]:
-    """Names of the data's splits that the task uses as something it says itself."""
+    """Return the names of the data's splits that the task uses in another role."""
     return {name for names in splits for _, name in parts_of(names)}

@@ -17,11 +17,11 @@ _ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenRows:
-    """Rows of tokens, one after the other.
+    """Rows of tokens, stored one after the other.
 
     Attributes:
-        ids: Of all rows, ``(sum of T,)``.
-        offsets: Where each row begins and the last one ends, ``(B + 1,)``.
+        ids: Tokens of all rows, ``(sum of T,)``.
+        offsets: Begin of each row and end of the last one, ``(B + 1,)``.
     """
 
     ids: npt.NDArray[np.int32]
@@ -29,23 +29,23 @@ class TokenRows:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Self:
-        """Lists of tokens."""
+        """Concatenate lists of tokens."""
         ids = np.fromiter((token for row in rows for token in row), dtype=np.int32)
         return cls(ids=ids, offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64))
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each row, ``(B,)``."""
+        """Number of tokens of each row, ``(B,)``."""
         return np.diff(self.offsets)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """The rows of the given indices, in their order."""
+        """Return the rows of the given indices, in their order."""
         lengths = self.lengths[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         return replace(self, ids=self.ids[self.places(rows)], offsets=offsets)
 
     def places(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Where the tokens of some of the rows are."""
+        """Return the indices of the tokens of some of the rows."""
         lengths = self.lengths[rows]
         before = np.cumsum(lengths) - lengths
         found: npt.NDArray[np.int64] = np.repeat(self.offsets[rows] - before, lengths) + np.arange(lengths.sum())
@@ -54,7 +54,7 @@ class TokenRows:
     def padded(
         self, rows: npt.NDArray[np.int64], filler: int, *, multiple_of: int = 1, on_left: bool = False
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Some of the rows and where their tokens are, both ``(B, T)``, padded on the right unless on the left."""
+        """Return some of the rows and the mask of their tokens, both ``(B, T)``, padded on one side."""
         lengths = self.lengths[rows]
         width = rounded(int(lengths.max(initial=0)), multiple_of)
         columns = np.arange(width) - ((width - lengths)[:, None] if on_left else 0)
@@ -65,26 +65,27 @@ class TokenRows:
 
 
 def by_length(lengths: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
-    """All rows, so many at a time, those of alike lengths together."""
+    """Yield the indices of all rows in groups of a size, those of similar lengths together."""
     order = np.argsort(lengths, kind="stable")
     for start in range(0, len(order), size):
         yield order[start : start + size]
 
 
 def rounded(width: int, multiple_of: int) -> int:
-    """The next multiple from a width on."""
+    """Round a width up to a multiple."""
     return -(-width // multiple_of) * multiple_of
 
 
 def encoded(
     tokenizer: "PreTrainedTokenizerFast", texts: Mapping[str, Sequence[str]], most: int, **options: Any
 ) -> tuple[dict[str, list[list[int]]], int]:
-    """``input_ids`` and, if the tokenizer has them, ``token_type_ids`` of texts; and how many texts were cut.
+    """Tokenise texts to ``input_ids`` and, if the tokenizer has them, ``token_type_ids``; count the truncated texts.
 
     Args:
-        texts: By the tokenizer's names of them, such as ``text`` and ``text_pair``.
-        most: Tokens that none is longer than.
-        options: Of the tokenizer.
+        tokenizer: Tokenizer.
+        texts: Texts by the tokenizer's names of them, such as ``text`` and ``text_pair``.
+        most: Largest number of tokens of a text.
+        options: Options of the tokenizer.
     """
     found: dict[str, list[list[int]]] = {"input_ids": [], "token_type_ids": []}
     cut = 0

@@ -136,7 +136,7 @@ def encode_split(
 
 @dataclass(frozen=True, slots=True)
 class ClassificationPreparation:
-    """See `trial_runner.tasks.kind.Preparation`."""
+    """Implement `trial_runner.tasks.kind.Preparation`."""
 
     task: Task
     tokenizer: "PreTrainedTokenizerFast"
@@ -145,16 +145,16 @@ class ClassificationPreparation:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         own = {"text": text_columns(self.task), "label": label_column(self.task), "labels": self.task.labels}
         return {**place_facts(self.task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawSplit:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return read_split(dataset, self.task, split, group)
 
     def tokenised(self, raw: RawTask[RawSplit]) -> tuple[Facts, dict[str, Split]]:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         labelled = drop_unlabelled(raw)
         names, encode = self.encoder(labelled.splits)
         chosen = subsample(drop_repeated(complete_splits(labelled)), self.task)
@@ -172,11 +172,11 @@ class ClassificationPreparation:
         return labelling_of(splits, self.task.labels)
 
     def new_split(self, **held: Any) -> Split:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return Split(**held)
 
     def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Split]) -> PreparedTask:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         same = prepared_fields(fingerprint, facts)
         return self.made(labels=tuple(facts["labels"]), metric=self.task.metric, splits=splits, **same)
 
@@ -197,17 +197,17 @@ class Labelled(TaskKind):
             )
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         return text_columns(task)
 
     def as_read(self, task: Task, column: str, value: object) -> object:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         return as_one_text(value, task.join)
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> ClassificationPreparation:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
         return self.made_ready_by(task, tokenizer)
 

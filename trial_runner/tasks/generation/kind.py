@@ -1,4 +1,4 @@
-"""Kinds of task whose answer is a text, and how sources and targets become tokens."""
+"""Kinds of task whose answer is a text, and the tokenisation of sources and targets."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 
 class TextEncoder(Encoder):
-    """Turns texts into tokens as one kind of model reads and writes them.
+    """Tokenisation of texts for one kind of model.
 
     A decoder reads the source, a separator (the token for the beginning of a text, else that for its end; Li & Liang
-    2021) and then writes the target and the end of text.
+    2021), the target and the end of text.
 
     Args:
-        task: Largest lengths and languages.
-        tokenizer: Of the model.
+        task: Task, with its largest lengths and languages.
+        tokenizer: Tokenizer of the model.
         stack: Kind of the model.
 
     Raises:
@@ -56,7 +56,7 @@ class TextEncoder(Encoder):
     """
 
     def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
-        """Check that the model can generate and how its texts end."""
+        """Check that the model can generate, and find the end of its texts."""
         if stack is StackKind.ENCODER:
             raise TaskError(
                 f"a {task.kind} task needs a backbone that generates: an encoder-decoder or a decoder; got an "
@@ -72,7 +72,7 @@ class TextEncoder(Encoder):
 
     @property
     def start_token_id(self) -> int | None:
-        """What the targets must be preceded by, where the tokenizer ends them in their language; None elsewhere."""
+        """First token of targets, if the tokenizer ends them in their language; else None."""
         if self.languages is None:
             return None
         token: int = self._tokenizer.convert_tokens_to_ids(self.languages[1])
@@ -82,15 +82,15 @@ class TextEncoder(Encoder):
 
     @property
     def identity(self) -> str:
-        """What, beside what a tokenizer does to a text, decides the tokens: the kind of model and its separators."""
+        """Further properties that determine the tokens: the kind of model and its separators."""
         return f"{self.stack} {self._tokenizer.bos_token_id} {self.eos_token_id}"
 
     def encode(self, raw: RawTextSplit, name: str) -> tuple[TextSplit, list[Cut]]:
-        """Tokenise a split; return it with what was cut of each side of it.
+        """Tokenise a split; return also the counts of truncated texts of each side.
 
         Args:
-            raw: The texts.
-            name: Of the split. Of train no references are kept.
+            raw: Texts.
+            name: Name of the split. Train keeps no references.
         """
         longest, longest_target = self._task.max_tokens, self._task.max_target_tokens
         sources, cut = self.sources(raw.sources)
@@ -110,14 +110,14 @@ class TextEncoder(Encoder):
         return split, cuts
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
-        """Tokens of texts that are read, and how many of them were cut."""
+        """Tokenise sources; return also the number of truncated ones."""
         end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
         return self._rows(texts, self._task.max_tokens, end, name="text")
 
     def _rows(
         self, texts: Sequence[str], longest: int, end: list[int], *, name: str, **options: bool
     ) -> tuple[TokenRows, int]:
-        """Tokens of the texts, each followed by ``end``, and how many texts were cut."""
+        """Tokenise texts, each followed by ``end``; return also the number of truncated ones."""
         with self._speaking():
             found, cut = encoded(self._tokenizer, {name: texts}, longest - len(end), **options)
         rows = found["input_ids"]
@@ -127,7 +127,7 @@ class TextEncoder(Encoder):
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
-        """Let a tokenizer that knows languages use those of the task; afterwards it is as it was."""
+        """Set the languages of the task within the context, for a tokenizer with languages."""
         tokenizer = self._tokenizer
         with quiet_transformers():
             if self.languages is None:
@@ -149,14 +149,14 @@ _WRITTEN_KEYS = ("metrics", "max_target_tokens", "label_smoothing", "decoding", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation(TaskKind):
-    """From text to text.
+    """Kind of task from text to text.
 
     Attributes:
-        columns: The columns of a task by their keys.
-        read_keys: Of those that are read, in the order of ``source_of``.
-        read: Takes the rows of a task out of a dataset.
-        source_of: What a model reads, of the texts of a row.
-        as_read: Makes a text of a value in a column that is read, for a prediction.
+        columns: Function from a task to its columns by their keys.
+        read_keys: Keys of the columns that a model reads, in the order of the arguments of ``source_of``.
+        read: Function that reads the rows of a task from a dataset.
+        source_of: Function from the texts of a row to the model's source.
+        as_read: Function from a value of a read column to a text, for a prediction.
         merges_sources: Whether rows of validation and test with the same source are one, with all their references.
         learns_every_reference: Whether each reference of train is learned rather than the first.
     """
@@ -173,26 +173,26 @@ class Generation(TaskKind):
     learns_every_reference: bool = True
 
     def check(self, task: Task) -> None:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         check_new_tokens(task)
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         columns = self.columns(task)
         return tuple(columns[key] or key for key in self.read_keys)
 
     def prompt(self, task: Task, texts: Sequence[str]) -> str:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         return instructed(self.source_of(*texts), task)
 
     def encoder(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> TextEncoder:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         return TextEncoder(task, tokenizer, stack)
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> "_GenerationPreparation":
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         encoder = self.encoder(task, tokenizer, stack)
         _check_lengths(task, stack, position_limit_tokens)
         return _GenerationPreparation(task, encoder, self.metrics, self)
@@ -200,10 +200,10 @@ class Generation(TaskKind):
 
 @dataclass(frozen=True, slots=True)
 class TextPreparation:
-    """What preparations of texts that are written share; see `trial_runner.tasks.kind.Preparation`.
+    """Common part of the preparations of generated texts; see `trial_runner.tasks.kind.Preparation`.
 
     Attributes:
-        usual_metrics: What is measured unless the task says it.
+        usual_metrics: Metrics that are measured unless the task names others.
     """
 
     task: Task
@@ -212,7 +212,7 @@ class TextPreparation:
 
     @property
     def identity(self) -> str:
-        """See `Preparation`."""
+        """Identity of the encoder; see `Preparation`."""
         return self.encoder.identity
 
     def facts_of(self, raw: RawTask[Any], cuts: Sequence[Cut]) -> Facts:
@@ -221,7 +221,7 @@ class TextPreparation:
         return kept_facts(self.task, raw, cuts, start=encoder.start_token_id, eos=encoder.eos_token_id)
 
     def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, WrittenSplit]) -> PreparedTextTask:
-        """Tokens, and what the task says of measuring and generating, which no cache keeps."""
+        """Build the task from the cached tokens, and the options of measuring and generating, which are not cached."""
         task = self.task
         return PreparedTextTask(
             task_kind=task.kind,
@@ -241,14 +241,14 @@ class TextPreparation:
 
 @dataclass(frozen=True, slots=True)
 class _GenerationPreparation(TextPreparation):
-    """See `trial_runner.tasks.kind.Preparation`."""
+    """Implementation of `trial_runner.tasks.kind.Preparation`."""
 
     encoder: TextEncoder
     kind: Generation
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """See `Preparation`."""
+        """Facts; see `Preparation`."""
         task = self.task
         own = {
             "task_kind": task.kind,
@@ -260,11 +260,11 @@ class _GenerationPreparation(TextPreparation):
         return {**place_facts(task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawTextSplit:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return self.kind.read(dataset, self.task, split, group)
 
     def tokenised(self, raw: RawTask[RawTextSplit]) -> tuple[Facts, dict[str, TextSplit]]:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         whole = drop_repeated(complete_splits(drop_unanswered(raw, self.task)))
         if self.kind.merges_sources:
             whole = merge_sources(whole)
@@ -279,12 +279,12 @@ class _GenerationPreparation(TextPreparation):
         return self.facts_of(chosen, cuts), splits
 
     def new_split(self, **held: Any) -> TextSplit:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return TextSplit(stack=self.encoder.stack, **held)
 
 
 def check_new_tokens(task: Task) -> None:
-    """Refuse a fewest number of new tokens above the most.
+    """Refuse a smallest number of new tokens above the largest.
 
     Raises:
         TaskError: If it is.
@@ -323,10 +323,10 @@ QUESTION_ANSWERING = Generation(
 
 
 def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSplit]:
-    """Leave out splits whose references are hidden, and rows without a reference, of the hub also blank ones.
+    """Leave out splits whose references are hidden, and rows without a text or a reference.
 
     Raises:
-        TaskError: If train is missing, or nothing of it remains, or a row of a local train has no target.
+        TaskError: If train is missing, or nothing of it remains.
     """
 
     def unanswered(name: str, split: RawTextSplit) -> list[str | None]:

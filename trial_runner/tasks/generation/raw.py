@@ -1,4 +1,4 @@
-"""Sources, targets and references as they were read."""
+"""Sources, targets and references as read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ _REMEMBERED_TURNS = 2  # more did not help the models of Reddy et al. 2019
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTextSplit(RowTuples):
-    """The rows of one split of a task whose answer is a text.
+    """Rows of one split of a task whose answer is a text.
 
     Attributes:
-        sources: What is read.
-        targets: What is to be written; empty where it is hidden.
-        references: What is measured against; none where they are hidden.
-        subjects: What a source is about: the context of a question, else the source itself.
-        groups: One per row; empty where the row is in none.
+        sources: Input text of each row.
+        targets: Text to learn; empty if it is hidden.
+        references: References of the measurement; empty if they are hidden.
+        subjects: Subject of each source: the context of a question, else the source itself.
+        groups: Group of each row; empty without one.
     """
 
     sources: tuple[str, ...]
@@ -47,15 +47,15 @@ class RawTextSplit(RowTuples):
     groups: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.sources)
 
     def keys(self) -> list[str]:
-        """A key per row, equal for sources that differ only in case and white space."""
+        """Return a key per row, equal for sources that differ only in case and white space."""
         return [normalised(source) for source in self.sources]
 
     def origins(self) -> list[str]:
-        """The same of what the sources are about."""
+        """Return the keys of the subjects."""
         return [normalised(subject) for subject in self.subjects]
 
     def read_values(self) -> Iterable[object]:
@@ -68,18 +68,18 @@ class RawTextSplit(RowTuples):
 
 
 def pair_columns(task: Task) -> dict[str, str | None]:
-    """The columns of a task from text to text."""
+    """Return the columns of a task from text to text."""
     return {key: getattr(task, key) for key in PAIR_KEYS}
 
 
 def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawTextSplit:
-    """Take sources, targets and references out of a dataset.
+    """Read sources, targets and references from a dataset.
 
     Args:
-        dataset: With the columns.
-        task: Their names.
+        dataset: Dataset.
+        task: Task, with the names of the columns.
         split: Name of the split. Train needs its targets, the others their references.
-        group: Of all rows, unless a column says it.
+        group: Group of all rows, unless a column names it.
 
     Raises:
         TaskError: If a column is missing, the split is empty, or a text is blank or none.
@@ -108,13 +108,13 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
 
 
 def source_as_read(task: Task, column: str, value: object) -> object:
-    """A source as it is read: lists of texts or triples as one text, a conversation up to what is to be answered."""
+    """Convert a source: lists of texts or triples to one text, a conversation up to its last question."""
     asked = up_to_the_question(value) if column == task.target else value
     return linearise(as_one_text(asked, task.join))
 
 
 def read_source(value: object, name: str, task: Task, split: str, row: int) -> str:
-    """Return a text that is read; nothing where there is none."""
+    """Return a text of a source; empty without any."""
     return given_text(value, name, split, row)
 
 
@@ -126,17 +126,17 @@ def _texts(dataset: "Dataset", name: str, task: Task, split: str) -> tuple[tuple
 
 
 def instructed(text: str, task: Task) -> str:
-    """A text after the instruction of its task, if it has one."""
+    """Prepend the instruction of the task to a text, if it has one."""
     return f"{task.instruction} {text}" if task.instruction and text else text
 
 
 def question_columns(task: Task) -> dict[str, str | None]:
-    """The columns of a question-answering task, each named by its key unless the task says otherwise."""
+    """Return the columns of a question-answering task, each named by its key unless the task names another one."""
     return {key: getattr(task.questions, key) for key in QUESTION_KEYS}
 
 
 def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawTextSplit:
-    """Take questions, what they are about, and answers out of a dataset; see `read_pairs`."""
+    """Read questions, their contexts and answers from a dataset; see `read_pairs`."""
     groups = read_groups(dataset, task.group, split, group)
     context_name, question_name, answers_name = (getattr(task.questions, key) for key in QUESTION_KEYS)
     values = [column(dataset, name, split) for name in (context_name, question_name, answers_name)]
@@ -156,27 +156,28 @@ def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") 
 
 
 def question_as_read(task: Task, column: str, value: object) -> object:
-    """A context whose texts are joined; a question as it is."""
+    """Join the texts of a context; leave a question as it is."""
     return as_one_text(value, task.join) if column == question_columns(task)["context"] else value
 
 
 def questioned(context: str, question: str) -> str:
-    """A question and what it is about, as a model reads them."""
+    """Return a question and its context in the format for a model."""
     return f"question: {question} context: {context}"
 
 
 def questions_of(
     question: Any, answers: Any, names: tuple[str, str], split: str, row: int, *, skips_blank: bool = False
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each question of a row and the answers that are right.
+    """Yield each question of a row with its right answers.
 
     A question of a conversation is preceded by the last two questions and their answers.
 
     Args:
-        question: A text, or a list of the questions of a conversation.
-        answers: Of that question, or of each of the list.
-        names: Of their columns, for messages.
-        row: Counted from 1.
+        question: Text, or list of the questions of a conversation.
+        answers: Answers of that question, or of each of the list.
+        names: Names of their columns, for messages.
+        split: Name of the split, for messages.
+        row: Number of the row, from 1.
         skips_blank: Whether blank answers are left out rather than refused.
 
     Raises:

@@ -15,20 +15,20 @@ from trial_runner.tasks.task import Decoding
 from trial_runner.tasks.token_rows import TokenRows, rounded
 
 IGNORED = -100
-"""The label of places that the loss leaves out, as torch's cross-entropy does unless told otherwise."""
+"""Label of positions without loss, the default of torch's cross-entropy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextBatch:
-    """Sources and targets to learn from, padded on the right to the longest.
+    """Sources and targets to learn, padded on the right to the longest.
 
     Attributes:
-        input_ids: Of an encoder-decoder the sources, ``(B, T)``; of a decoder each source and its target, ``(B, T)``.
+        input_ids: Sources of an encoder-decoder, ``(B, T)``; for a decoder each source and its target, ``(B, T)``.
         attention_mask: True at tokens, false at padding, ``(B, T)``.
-        decoder_input_ids: The targets one token later, behind the start token, ``(B, U)``; None of a decoder. Padding
-            needs no mask: no token sees what comes later, and the loss leaves it out.
-        labels: The next token of each place, already shifted: ``(B, U)``, of a decoder ``(B, T)``. ``IGNORED`` at
-            padding and, of a decoder, wherever the next token is not of the target.
+        decoder_input_ids: Targets one token later, behind the start token, ``(B, U)``; None for a decoder. Padding
+            needs no mask: no token attends to later ones, and the loss excludes it.
+        labels: Next token of each position, already shifted: ``(B, U)``, for a decoder ``(B, T)``. ``IGNORED`` at
+            padding and, for a decoder, where the next token is not of the target.
     """
 
     input_ids: npt.NDArray[np.int64]
@@ -42,10 +42,10 @@ class WrittenSplit(Takeable):
     """Tokenised examples of a task whose answer is a text.
 
     Attributes:
-        stack: Of the model that they are for: an encoder-decoder or a decoder.
-        sources: What is read before an answer is written.
-        references: Of each example what a written text is measured against; of train nothing.
-        groups: Of each example the group that is measured on its own too, or an empty name.
+        stack: Kind of the model: an encoder-decoder or a decoder.
+        sources: Tokens before an answer.
+        references: References of each example; empty for train.
+        groups: Group of each example that is measured on its own too, or an empty name.
     """
 
     stack: StackKind
@@ -54,11 +54,11 @@ class WrittenSplit(Takeable):
     groups: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Number of examples."""
+        """Return the number of examples."""
         return len(self.groups)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """The examples of the given indices, in their order."""
+        """Return the examples of the given indices, in their order."""
         return replace(
             self,
             sources=self.sources.take(rows),
@@ -69,25 +69,25 @@ class WrittenSplit(Takeable):
     @property
     @abstractmethod
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each example, what is read and what is written together, ``(B,)``."""
+        """Number of tokens of each example, source and answer together, ``(B,)``."""
 
     @abstractmethod
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
-        """The examples of the given indices to learn from, in their order.
+        """Return the examples of the given indices for training, in their order.
 
         Args:
             indices: ``(B,)``, each in [0, len).
-            pad_token_id: Put behind shorter rows.
-            start_token_id: What the decoder of an encoder-decoder begins with.
-            multiple_of: Lengths are rounded up to a multiple of it.
+            pad_token_id: Id behind shorter rows.
+            start_token_id: First token of the decoder of an encoder-decoder.
+            multiple_of: Number to whose multiples lengths are rounded up.
         """
 
     def prompts(
         self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """What is read of the given indices, to generate from, and where its tokens are; see `batch`."""
+        """Return the sources of the given indices, for generation, and the mask of their tokens; see `batch`."""
         rows, on_left = np.asarray(indices, dtype=np.int64), self.stack is StackKind.DECODER
         return self.sources.padded(rows, pad_token_id, multiple_of=multiple_of, on_left=on_left)
 
@@ -97,24 +97,24 @@ class TextSplit(WrittenSplit):
     """Tokenised sources and targets; the sources of a decoder end in the separator.
 
     Attributes:
-        targets: They end in the end of text (of mBART, in the language).
+        targets: Targets, which end in the end of text (of mBART, in the language).
     """
 
     targets: TokenRows
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """See `WrittenSplit`."""
+        """Implement `WrittenSplit`."""
         return replace(WrittenSplit.take(self, rows), targets=self.targets.take(rows))
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """See `WrittenSplit`."""
+        """Numbers of tokens; see `WrittenSplit`."""
         return self.sources.lengths + self.targets.lengths
 
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
-        """See `WrittenSplit`."""
+        """Implement `WrittenSplit`."""
         rows = np.asarray(indices, dtype=np.int64)
         if self.stack is StackKind.DECODER:
             return self._continued(rows, pad_token_id, multiple_of)
@@ -130,7 +130,7 @@ class TextSplit(WrittenSplit):
         )
 
     def _continued(self, rows: npt.NDArray[np.int64], pad_token_id: int, multiple_of: int) -> TextBatch:
-        """Each source and its target in one row."""
+        """Return each source and its target in one row."""
         width = rounded(int(self.lengths[rows].max(initial=0)), multiple_of)
         ids = np.full((len(rows), width), pad_token_id, dtype=np.int64)
         labels = np.full((len(rows), width), IGNORED, dtype=np.int64)
@@ -150,19 +150,19 @@ class TextSplit(WrittenSplit):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedTextTask(Prepared):
-    """A task whose answer is a text, for one kind of model; the backbone's own head writes it.
+    """Task whose answer is a text, for one kind of model with its own language-model head.
 
     Attributes:
-        task_kind: What is done with the text.
-        stack: Of the model that it is for: an encoder-decoder or a decoder.
-        metrics: All that are measured, ``metric`` among them.
-        decoding: How answers are generated.
-        max_new_tokens: Most tokens of a generated answer.
-        label_smoothing: Of the loss, in [0, 1).
-        start_token_id: What the decoder of an encoder-decoder must begin with because the task says so (mBART: the
-            language of the targets); None leaves it to the model.
-        eos_token_id: A generated text ends at it.
-        answer_after: What the answer proper stands behind in a written text; None where all of it is the answer.
+        task_kind: Kind of the task.
+        stack: Kind of the model: an encoder-decoder or a decoder.
+        metrics: Measured metrics, ``metric`` among them.
+        decoding: Options of the generation.
+        max_new_tokens: Largest number of tokens of a generated answer.
+        label_smoothing: Label smoothing of the loss, in [0, 1).
+        start_token_id: First token of the decoder of an encoder-decoder if the task determines it (mBART: the
+            language of the targets); None takes that of the model.
+        eos_token_id: Id of the token that ends a generated text.
+        answer_after: Mark before the answer proper in a generated text; None if all of it is the answer.
     """
 
     objective: ClassVar[str] = "language_model"

@@ -1,4 +1,4 @@
-"""Dialogues as they were read: messages with a role and a content."""
+"""Dialogues as read: messages with a role and a content."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ CHAT_KEYS = ("messages", "source", "target", "text", "references")
 
 SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 PLAIN = "text"
-"""Role of the only message of a text that no template is asked about."""
+"""Role of the only message of a text to which no template is applied."""
 
 _ROLES = {"human": USER, "gpt": ASSISTANT}
 
@@ -28,12 +28,12 @@ Chat = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawChats(RowTuples):
-    """The dialogues of one split.
+    """Dialogues of one split.
 
     Attributes:
-        chats: Their messages; empty where there is nothing to be read.
-        references: What a written answer is measured against; none where that is the dialogue's own.
-        groups: One per row; empty where the row is in none.
+        chats: Messages of each dialogue; empty if there is nothing to read.
+        references: References of a generated answer; empty if the dialogue's own answer is the reference.
+        groups: Group of each row; empty without one.
     """
 
     chats: tuple[Chat, ...]
@@ -41,15 +41,15 @@ class RawChats(RowTuples):
     groups: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.chats)
 
     def keys(self) -> list[str]:
-        """A key per row, equal for dialogues whose questions differ only in case and white space."""
+        """Return a key per row, equal for dialogues whose questions differ only in case and white space."""
         return [normalised("\n".join(each["content"] for each in asked_of(chat))) for chat in self.chats]
 
     def origins(self) -> list[str]:
-        """See `keys`."""
+        """Return the keys."""
         return self.keys()
 
     def read_values(self) -> Iterable[object]:
@@ -64,28 +64,28 @@ class RawChats(RowTuples):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All that is said in each dialogue, as one text."""
+        """Contents of each dialogue, as one text."""
         return tuple("\n".join(each["content"] for each in chat) for chat in self.chats)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The last answer of each dialogue; of a plain text nothing."""
+        """Last answer of each dialogue; empty for a plain text."""
         return tuple(next((m["content"] for m in reversed(chat) if m["role"] == ASSISTANT), "") for chat in self.chats)
 
 
 def answers_of(chat: Chat) -> list[int]:
-    """Places of the answers of a dialogue."""
+    """Return the indices of the answers of a dialogue."""
     return [place for place, message in enumerate(chat) if message["role"] == ASSISTANT]
 
 
 def asked_of(chat: Chat) -> Chat:
-    """A dialogue before its last answer; without an answer all of it."""
+    """Return a dialogue before its last answer; without an answer all of it."""
     answers = answers_of(chat)
     return chat[: answers[-1]] if answers else chat
 
 
 def as_chat(value: object) -> Chat | None:
-    """A list of messages; those of ``from`` and ``value`` get the usual roles. None if it is no such list."""
+    """Convert a list of messages; those of ``from`` and ``value`` get the usual roles. None for any other value."""
     if not isinstance(value, list) or not value:
         return None
     messages = [_as_message(each) for each in value]
@@ -103,14 +103,14 @@ def _as_message(value: Any) -> Message | None:
 
 
 def with_system(chat: Chat, task: Task) -> Chat:
-    """A dialogue that begins with the system's message of the task, if that has one and the dialogue none."""
+    """Prepend the system message of the task, if it has one and the dialogue has none."""
     if task.dialogue.system is None or chat[0]["role"] in (SYSTEM, PLAIN):
         return chat
     return ({"role": SYSTEM, "content": task.dialogue.system}, *chat)
 
 
 def as_question(value: object) -> str | None:
-    """What waits for an answer as one text, to be read by `question_of`; None if it is neither text nor dialogue."""
+    """Return an unanswered dialogue as one text, for `question_of`; None if the value is neither text nor dialogue."""
     if isinstance(value, str):
         return json.dumps([{"role": USER, "content": value}], ensure_ascii=False) if value.strip() else None
     chat = as_chat(value)
@@ -121,7 +121,7 @@ def as_question(value: object) -> str | None:
 
 
 def question_of(text: str) -> Chat:
-    """The dialogue that `as_question` wrote; any other text is a user's message."""
+    """Return the dialogue that `as_question` wrote; any other text is a user's message."""
     try:
         chat = as_chat(json.loads(text))
     except ValueError:
@@ -130,7 +130,7 @@ def question_of(text: str) -> Chat:
 
 
 def chat_columns(task: Task) -> dict[str, str | None]:
-    """The columns of a task, by their keys."""
+    """Return the columns of a task by their keys."""
     named = {key: getattr(task, key) for key in CHAT_KEYS if key != "text"}
     if task.text is not None:
         return {**named, "text": task.text[0]}
@@ -138,10 +138,10 @@ def chat_columns(task: Task) -> dict[str, str | None]:
 
 
 def read_chats(dataset: "Dataset", task: Task, split: str, group: str = "") -> RawChats:
-    """Take dialogues and references out of a dataset.
+    """Read dialogues and references from a dataset.
 
     Raises:
-        TaskError: If a column is missing, the split is empty, or what stands there is no dialogue or text.
+        TaskError: If a column is missing, the split is empty, or a value is no dialogue or text.
     """
     columns = chat_columns(task)
     groups = read_groups(dataset, task.group, split, group)
@@ -181,7 +181,7 @@ def _dialogues(dataset: "Dataset", name: str, split: str) -> list[Chat]:
 
 
 def _pairs(dataset: "Dataset", source: str, target: str, split: str) -> list[Chat]:
-    """A user's message and its answer; the first, where there are several."""
+    """Return dialogues of a user's message and its answer; the first, if there are several."""
     asked: Sequence[Any] = column(dataset, source, split)
     chats: list[Chat] = []
     for row, (question, answers) in enumerate(zip(asked, column(dataset, target, split), strict=True), start=1):

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction(TaskKind):
-    """Dialogues whose answers are learned."""
+    """Kind of task with dialogues whose answers are learned."""
 
     def check(self, task: Task) -> None:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         forms = {"messages": task.messages, "source and target": task.source or task.target, "text": task.text}
         if len(named := [key for key, column in forms.items() if column is not None]) > 1:
             raise TaskError(f"must be of messages, of source and target, or of text; got {' and of '.join(named)}.")
@@ -44,27 +44,27 @@ class Instruction(TaskKind):
         check_new_tokens(task)
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         columns = chat_columns(task)
         return tuple(str(columns[key]) for key in ("text", "messages", "source") if columns.get(key) is not None)[:1]
 
     def as_read(self, task: Task, column: str, value: object) -> object:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         question = None if task.text is not None else as_question(value)
         return value if question is None else question
 
     def prompt(self, task: Task, texts: Sequence[str]) -> str:
-        """See `TaskKind`; the template is applied when it is made into tokens."""
+        """Implement `TaskKind`; the template is applied when the prompt is tokenised."""
         return texts[0]
 
     def encoder(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> ChatEncoder:
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         return ChatEncoder(task, tokenizer, stack)
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> "_InstructionPreparation":
-        """See `TaskKind`."""
+        """Implement `TaskKind`."""
         encoder = self.encoder(task, tokenizer, stack)
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
         if task.text is None:
@@ -77,7 +77,7 @@ class Instruction(TaskKind):
 
 
 def _check_plain(task: Task) -> None:
-    """Refuse what plain texts cannot have."""
+    """Refuse options that plain texts cannot have."""
     if len(task.text or ()) > 1:
         raise TaskError(f"must name one column of texts; got {' and '.join(task.text or ())}.")
     only_chats = {
@@ -95,13 +95,13 @@ def _check_plain(task: Task) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _InstructionPreparation(TextPreparation):
-    """See `trial_runner.tasks.kind.Preparation`."""
+    """Implementation of `trial_runner.tasks.kind.Preparation`."""
 
     encoder: ChatEncoder
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """See `Preparation`."""
+        """Facts; see `Preparation`."""
         task = self.task
         own = {
             "task_kind": task.kind,
@@ -113,11 +113,11 @@ class _InstructionPreparation(TextPreparation):
         return {**place_facts(task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawChats:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return read_chats(dataset, self.task, split, group)
 
     def tokenised(self, raw: RawTask[RawChats]) -> tuple[Facts, dict[str, ChatSplit]]:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         chosen = subsample(drop_repeated(complete_splits(_with_answers(raw))), self.task)
         splits: dict[str, ChatSplit] = {}
         cuts: list[Cut] = []
@@ -143,7 +143,7 @@ class _InstructionPreparation(TextPreparation):
         return self.facts_of(chosen, cuts), splits
 
     def new_split(self, **held: Any) -> ChatSplit:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return ChatSplit(**held)
 
 
@@ -164,7 +164,7 @@ def _with_answers(raw: RawTask[RawChats]) -> RawTask[RawChats]:
 
 
 def _unusable(chat: Chat) -> str | None:
-    """Return why a dialogue cannot be used; None if it can."""
+    """Return the reason why a dialogue cannot be used; None if it can."""
     if not chat:
         return "no text"
     has_answer = any(chat[place]["content"].strip() for place in answers_of(chat))

@@ -1,4 +1,4 @@
-"""Dialogues in tokens, as the tokenizer's own chat template writes them, and which of them are answers."""
+"""Tokenised dialogues in the format of the tokenizer's chat template, with the spans of their answers."""
 
 import re
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChatSplit(WrittenSplit):
-    """Tokenised dialogues; their sources are what is read before the last answer, of plain texts nothing.
+    """Tokenised dialogues; their sources end before the last answer, and are empty for plain texts.
 
     Attributes:
         rows: Whole dialogues.
-        learned: Of each of their tokens whether it is learned, ``(sum of T,)``; of no row the first one.
+        learned: Whether each of their tokens is learned, ``(sum of T,)``; never the first one of a row.
     """
 
     stack: StackKind = StackKind.DECODER
@@ -45,19 +45,19 @@ class ChatSplit(WrittenSplit):
     learned: npt.NDArray[np.bool_]
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """See `WrittenSplit`."""
+        """Implement `WrittenSplit`."""
         learned = self.learned[self.rows.places(rows)]
         return replace(WrittenSplit.take(self, rows), rows=self.rows.take(rows), learned=learned)
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """See `WrittenSplit`."""
+        """Numbers of tokens; see `WrittenSplit`."""
         return self.rows.lengths
 
     def batch(
         self, indices: npt.ArrayLike, pad_token_id: int, *, start_token_id: int = 0, multiple_of: int = 1
     ) -> TextBatch:
-        """See `WrittenSplit`; only where the next token is learned there is a label."""
+        """Implement `WrittenSplit`; only tokens before a learned one have a label."""
         chosen = np.asarray(indices, dtype=np.int64)
         ids, mask = self.rows.padded(chosen, pad_token_id, multiple_of=multiple_of)
         is_learned = np.zeros(mask.shape, dtype=np.bool_)
@@ -68,18 +68,18 @@ class ChatSplit(WrittenSplit):
 
 
 _TAG = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
-"""How a template says itself where answers are."""
+"""Tag with which a template marks answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A dialogue in tokens.
+    """Tokenised dialogue.
 
     Attributes:
-        ids: Of the whole dialogue.
-        answers: Of each answer that is learned where its tokens begin and end.
-        prompt: What is read before the last of them.
-        reference: That answer as a text; nothing of a plain text.
+        ids: Tokens of the whole dialogue.
+        answers: Span of the tokens of each learned answer.
+        prompt: Tokens before the last of them.
+        reference: Text of that answer; empty for a plain text.
     """
 
     ids: list[int]
@@ -89,15 +89,16 @@ class Told:
 
 
 class ChatEncoder(Encoder):
-    """Turns dialogues into tokens as one decoder reads and writes them.
+    """Tokenisation of dialogues for a decoder.
 
-    Answers are found by the template's own ``{% generation %}``, where it has that, else as what it adds to the
-    dialogue before them: a template that writes earlier messages otherwise once others follow is refused. An answer
-    ends with the special token that the template puts behind it, so that white space after that is not learned.
+    Answers are found by the template's own ``{% generation %}``, if it has that, else as its addition to the dialogue
+    before them: a template that rewrites earlier messages once others follow is refused. An answer ends with the
+    special
+    token that the template puts behind it, so that white space after that is not learned.
 
     Args:
-        task: Largest lengths and how answers are written.
-        tokenizer: Of the model.
+        task: Task, with its largest lengths and the options of generation.
+        tokenizer: Tokenizer of the model.
         stack: Kind of the model.
 
     Raises:
@@ -106,7 +107,7 @@ class ChatEncoder(Encoder):
     """
 
     def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
-        """Check that the model can be talked with, and how its answers end."""
+        """Check that the model is a chat model, and find the end of its answers."""
         if stack is not StackKind.DECODER:
             raise TaskError(f"an instruction task needs a decoder; got an {stack.value}. Choose another backbone.")
         super().__init__(task, tokenizer, stack)
@@ -128,7 +129,7 @@ class ChatEncoder(Encoder):
 
     @property
     def identity(self) -> str:
-        """What, beside what a tokenizer does to a text, decides the tokens: its template and what that is told."""
+        """Further properties that determine the tokens: the template and its variables."""
         tokenizer = self._tokenizer
         return f"{tokenizer.chat_template} {tokenizer.special_tokens_map} {self.eos_token_id}"
 
@@ -139,10 +140,11 @@ class ChatEncoder(Encoder):
         return int(end)
 
     def text(self, chat: Chat, *, asks: bool = False) -> str:
-        """A dialogue as the template writes it.
+        """Render a dialogue by the template.
 
         Args:
-            asks: Whether it ends with what an answer begins behind.
+            chat: Dialogue.
+            asks: Whether to append the begin of an answer.
 
         Raises:
             TaskError: If the template refuses it.
@@ -150,7 +152,7 @@ class ChatEncoder(Encoder):
         return self._written(chat, add_generation_prompt=asks)[0]
 
     def _written(self, chat: Chat, **how: bool) -> tuple[str, list[tuple[int, int]]]:
-        """A dialogue as the template writes it, and where it says itself that answers are."""
+        """Render a dialogue by the template; return also the spans of answers that it marks."""
         variables = {**self._tokenizer.special_tokens_map, **dict(self._task.dialogue.template_options)}
         try:
             return written(self._tokenizer.get_chat_template(), chat, variables, **how)
@@ -162,14 +164,14 @@ class ChatEncoder(Encoder):
             ) from error
 
     def told(self, chat: Chat, *, where: str) -> Told:
-        """A dialogue in tokens.
+        """Tokenise a dialogue.
 
         Args:
-            chat: With an answer, or a plain text.
-            where: For messages.
+            chat: Dialogue with an answer, or a plain text.
+            where: Name of the dialogue in messages.
 
         Raises:
-            TaskError: If the template rewrites what was said before an answer, or lets an answer run on.
+            TaskError: If the template rewrites messages before an answer, or does not end an answer.
         """
         if chat[0]["role"] == PLAIN:
             ids = [*self._tokens(chat[0]["content"])[0], self.eos_token_id]
@@ -188,13 +190,13 @@ class ChatEncoder(Encoder):
         )
 
     def _tokens(self, text: str) -> tuple[list[int], npt.NDArray[np.int64]]:
-        """Tokens of a text, and where each begins and ends in it, ``(T, 2)``."""
+        """Return the tokens of a text, and the span of each in it, ``(T, 2)``."""
         with quiet_transformers():
             encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False)
         return list(encoded["input_ids"]), np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
     def _tagged(self, chat: Chat, offsets: npt.NDArray[np.int64], where: str, count: int) -> list[tuple[int, int]]:
-        """Where the template itself says that answers are."""
+        """Return the spans of answers that the template marks."""
         _, marked = self._written(chat, add_generation_prompt=False, return_assistant_tokens_mask=True)
         spans = [_tokens_between(offsets, begin, end) for begin, end in marked]
         if len(spans) != count:
@@ -205,7 +207,7 @@ class ChatEncoder(Encoder):
         return spans
 
     def _before(self, chat: Chat, place: int, whole: str, where: str) -> str:
-        """What is read before an answer."""
+        """Return the text before an answer."""
         before = self.text(chat[:place], asks=True)
         if not whole.startswith(before):
             self._refuse(where)
@@ -214,7 +216,7 @@ class ChatEncoder(Encoder):
     def _by_difference(
         self, chat: Chat, place: int, whole: str, offsets: npt.NDArray[np.int64], where: str
     ) -> tuple[int, int]:
-        """Where an answer's tokens begin and end: those of what the template adds to what is read before it."""
+        """Return the span of an answer's tokens: the addition of the template to the text before it."""
         before, after = self._before(chat, place, whole, where), self.text(chat[: place + 1])
         if not whole.startswith(after) or len(after) <= len(before):
             self._refuse(where)
@@ -228,7 +230,7 @@ class ChatEncoder(Encoder):
         )
 
     def _ended(self, ids: Sequence[int], begin: int, end: int, where: str) -> tuple[int, int]:
-        """An answer up to the special token that ends it."""
+        """Return the span of an answer up to the special token that ends it."""
         inside = [place for place in range(begin, end) if ids[place] in self._special]
         if inside:
             return begin, inside[-1] + 1
@@ -240,13 +242,15 @@ class ChatEncoder(Encoder):
         )
 
     def encode(self, raw: RawChats, name: str) -> tuple[ChatSplit, list[Cut], int]:
-        """Tokenise a split; return it with what was cut of it, and how many dialogues cannot be used.
+        """Tokenise a split; return also the counts of truncated and of unusable dialogues.
 
-        A dialogue that is longer than the task lets it be is cut, and ends with the last answer that begins before.
-        One whose first answer begins later is not used.
+        A dialogue that exceeds the largest length is truncated, and ends with the last answer that begins before it.
+        One whose
+        first answer begins later is unusable.
 
         Args:
-            name: Of the split. Of train no references are kept.
+            raw: Dialogues.
+            name: Name of the split. Train keeps no references.
         """
         longest = self._task.max_tokens
         kept: list[Told] = []
@@ -277,7 +281,7 @@ class ChatEncoder(Encoder):
         return split, cuts, len(raw) - len(rows)
 
     def _shortened(self, chat: Chat, told: Told, where: str, *, has_reference: bool) -> Told | None:
-        """A long dialogue up to the last answer that begins early enough; None if there is none."""
+        """Return a long dialogue up to the last answer that begins early enough; None if there is none."""
         longest = self._task.max_tokens
         places = answers_of(chat)
         while told.answers[-1][0] >= longest or len(told.prompt) >= longest:
@@ -288,9 +292,9 @@ class ChatEncoder(Encoder):
         return told
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
-        """Tokens of what is asked (see `trial_runner.tasks.instruction.chats.as_question`), and how many were cut.
+        """Tokenise unanswered dialogues, see `trial_runner.tasks.instruction.chats.as_question`; count the truncated ones.
 
-        Of what is too long the beginning is cut, so that what stands before an answer stays.
+        The beginning of a long dialogue is cut, so that the text right before an answer stays.
         """
         longest = self._task.max_tokens
         if self._task.text is not None:
@@ -302,14 +306,14 @@ class ChatEncoder(Encoder):
 
 
 def _tokens_between(offsets: npt.NDArray[np.int64], begin: int, end: int) -> tuple[int, int]:
-    """Which tokens stand between two characters."""
+    """Return the range of the tokens between two characters."""
     inside = (offsets[:, 1] > begin) & (offsets[:, 0] < end)
     first = int(inside.argmax())
     return first, first + int(inside.sum())
 
 
 def _learned(told: Told, longest: int) -> npt.NDArray[np.bool_]:
-    """Which tokens of a dialogue are learned; the first has none before it that could tell it."""
+    """Return the mask of the learned tokens of a dialogue; the first token has none before it that could predict it."""
     learned = np.zeros(min(len(told.ids), longest), dtype=np.bool_)
     for begin, end in told.answers:
         learned[max(begin, 1) : end] = True

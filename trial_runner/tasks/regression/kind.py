@@ -47,18 +47,18 @@ class PreparedRegression(PreparedTask):
 
 @dataclass(frozen=True, slots=True)
 class RegressionPreparation(ClassificationPreparation):
-    """See `trial_runner.tasks.kind.Preparation`."""
+    """Implement `trial_runner.tasks.kind.Preparation`."""
 
     made: ClassVar[type[PreparedTask]] = PreparedRegression
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         own = {"text": text_columns(self.task), "number": label_column(self.task)}
         return {**place_facts(self.task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawSplit:
-        """See `Preparation`."""
+        """Implement `Preparation`."""
         return read_split(dataset, self.task, split, group, read_label=_read_number)
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
