@@ -1,1 +1,1 @@
-"""Where the rows of a task come from: folders, the hub, embedded tasks."""
+"""Sources of a task's rows: folders, the hub, embedded tasks."""

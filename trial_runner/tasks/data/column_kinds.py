@@ -1,4 +1,4 @@
-"""Kinds of the columns of a dataset, and of the fields of mappings, inferred from some of its rows."""
+"""Kinds of the columns of a dataset, and of the fields of mappings, inferred from a sample of its rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ColumnKind(StrEnum):
 
     TEXT = "text"
     LABEL = "labels"
-    """Few different short texts, whole numbers, or true and false."""
+    """Few distinct short texts, whole numbers, or booleans."""
     NUMBER = "numbers"
     TEXTS = "lists of texts"
     CONVERSATION = "messages with a role and a content"
@@ -32,12 +32,12 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """Column as inferred from some rows.
+    """Column with its kind, inferred from a sample of rows.
 
     Attributes:
         name: Path of the column.
         kind: Kind of its values.
-        values: Values of these rows.
+        values: Values of the sampled rows.
         fields: Columns inside a column of mappings, by their paths, such as ``translation.en``.
     """
 
@@ -48,22 +48,22 @@ class Column:
 
     @property
     def is_scale(self) -> bool:
-        """Whether it holds numbers, some of them with a fraction."""
+        """Whether the column holds numbers, at least one of them with a fraction."""
         return self.kind is ColumnKind.NUMBER and any(value % 1 > 0 for value in self.values if value is not None)
 
     @property
     def is_whole(self) -> bool:
-        """Whether each row has a whole number from 0 on."""
+        """Whether each value is an integer of at least 0."""
         return all(isinstance(value, int) and not isinstance(value, bool) and value >= 0 for value in self.values)
 
     @property
     def is_names(self) -> bool:
-        """Whether each row has one of a few short texts."""
+        """Whether each value is one of a few short texts."""
         return self.kind is ColumnKind.LABEL and all(isinstance(value, str) and value.strip() for value in self.values)
 
 
 def look_at(dataset: "Dataset") -> dict[str, Column]:
-    """Return the columns of a dataset by their names, in their order."""
+    """Return the columns of a dataset by name, in their order."""
     if not len(dataset):
         return {}
     features = dataset.features
@@ -81,7 +81,7 @@ def _look(feature: Any, name: str, values: Sequence[Any]) -> Column:
 
 
 def _numbers(values: Sequence[Any]) -> Sequence[Any]:
-    """Return texts as the numbers that they are, if each is one: files of separated values have texts alone."""
+    """Convert texts to numbers if each of them is a number; files of separated values hold texts alone."""
     texts = [value for value in values if value is not None and value != ""]
     if not all(isinstance(text, str) for text in texts):
         return values
@@ -94,7 +94,7 @@ def _numbers(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def flat(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Return columns and all that are inside of them, by their paths."""
+    """Return columns and all columns inside of them, by path."""
     found: dict[str, Column] = {}
     for name, one in columns.items():
         found |= {name: one, **flat(one.fields)}
@@ -127,7 +127,7 @@ def _plain_kind_of(there: list[Any]) -> ColumnKind:
 
 
 def names_of(columns: Mapping[str, Column], label: str) -> str | None:
-    """Return the column that names the whole numbers of a label, one name for each; None if there is none."""
+    """Return the column with one name for each integer of a label; None without one."""
     numbers = columns.get(label)
     if numbers is None or not numbers.is_whole:
         return None

@@ -1,4 +1,4 @@
-"""Columns of a dataset, found by name or by path, and what stands in them."""
+"""Columns of a dataset, found by name or by path, and their values."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 TRANSLATION = "translation"  # the hub's column of texts by language
-_LISTS = ("text", "input_text")  # where SQuAD and CoQA keep the texts of their answers
+_LISTS = ("text", "input_text")  # keys of the answer texts in SQuAD and CoQA
 
 
 def has_column(dataset: "Dataset", name: str) -> bool:
-    """Whether a dataset has a column; see `column`."""
+    """Return whether a dataset has a column; `column` describes the names."""
     return _path(dataset, name) is not None
 
 
 def check_column(dataset: "Dataset", name: str, split: str) -> None:
-    """Refuse a dataset that lacks a column.
+    """Check that a dataset has a column and at least one row.
 
     Raises:
-        TaskError: If it does, or if it has no rows at all.
+        TaskError: If it does not.
     """
     if not has_column(dataset, name):
         present = [path for each in dataset.column_names for path in _paths(dataset.features[each], each)]
@@ -34,13 +34,13 @@ def check_column(dataset: "Dataset", name: str, split: str) -> None:
 
 
 def column(dataset: "Dataset", name: str, split: str) -> list[Any]:
-    """What stands in a column, row by row.
+    """Return the values of a column, row by row.
 
     Args:
-        dataset: With the column.
-        name: Of the column; a path such as ``lex.text`` leads into a column of mappings or of lists of them, and a
-            language into the hub's column ``translation``.
-        split: For the message.
+        dataset: Dataset with the column.
+        name: Name of the column, or a path such as ``lex.text`` into a column of mappings or of lists of them. A
+            language also selects its field of the hub's column ``translation``.
+        split: Name of the split in error messages.
 
     Raises:
         TaskError: If there is no such column, or no row.
@@ -54,12 +54,13 @@ def column(dataset: "Dataset", name: str, split: str) -> list[Any]:
 
 
 def check_text(value: object, name: str, split: str, row: int) -> str:
-    """A text that is one.
+    """Return a value if it is a text that is not blank.
 
     Args:
-        value: What stands there.
-        name: Of the column.
-        row: Counted from 1.
+        value: Value of a cell.
+        name: Name of the column.
+        split: Name of the split.
+        row: Row number, counted from 1.
 
     Raises:
         TaskError: If it is no string, or blank.
@@ -77,19 +78,20 @@ def check_text(value: object, name: str, split: str, row: int) -> str:
 
 
 def given_text(value: object, name: str, split: str, row: int) -> str:
-    """Return a text, nothing where none is given; see `check_text`."""
+    """Return a text, or an empty one for a missing or blank value; other values as in `check_text`."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
     return check_text(value, name, split, row)
 
 
 def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: bool = False) -> tuple[str, ...]:
-    """One text or a list of texts, also ``{"text": [...]}``; empty if there is none. Each text occurs once.
+    """Return the distinct texts of a text, a list of texts, or ``{"text": [...]}``; empty for None.
 
     Args:
-        value: What stands there.
-        name: Of the column.
-        row: Counted from 1.
+        value: Value of a cell.
+        name: Name of the column.
+        split: Name of the split.
+        row: Row number, counted from 1.
         skips_blank: Whether blank texts are left out rather than refused.
 
     Raises:
@@ -106,7 +108,7 @@ def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: boo
 
 
 def read_groups(dataset: "Dataset", grouping: Grouping | None, split: str, group: str) -> tuple[str, ...]:
-    """The group of each row: what a column says, else that of the whole dataset.
+    """Return the group of each row: that of the grouping's column, else ``group`` for all rows.
 
     Raises:
         TaskError: If the column is missing.
@@ -117,7 +119,7 @@ def read_groups(dataset: "Dataset", grouping: Grouping | None, split: str, group
 
 
 def _path(dataset: "Dataset", name: str) -> list[str] | None:
-    """The steps to a column; None if it is not there."""
+    """Return the keys that lead to a column; None if the dataset lacks it."""
     present = dataset.column_names
     if name in present:
         return [name]
@@ -130,7 +132,7 @@ def _path(dataset: "Dataset", name: str) -> list[str] | None:
 
 
 def fields_of(feature: Any) -> dict[str, Any]:
-    """Return the features inside a feature of mappings, by their names; of the languages of a translation None."""
+    """Return the features inside a feature of mappings, by name; the languages of a translation map to None."""
     languages = getattr(feature, "languages", None)
     if languages is not None:
         return dict.fromkeys(languages)
@@ -138,13 +140,13 @@ def fields_of(feature: Any) -> dict[str, Any]:
 
 
 def _paths(feature: Any, name: str) -> list[str]:
-    """Return a column by its name, or one of mappings by the paths to its fields."""
+    """Return the name of a column, or the paths to the fields of a column of mappings."""
     inner = fields_of(feature)
     return [path for key, each in inner.items() for path in _paths(each, f"{name}.{key}")] if inner else [name]
 
 
 def _leads_on(feature: Any, steps: list[str]) -> bool:
-    """Whether a feature of the datasets library has the fields of a path."""
+    """Return whether a feature of the ``datasets`` library has nested fields along these keys."""
     feature = getattr(feature, "feature", feature)
     if not steps:
         return True
@@ -157,7 +159,7 @@ def _leads_on(feature: Any, steps: list[str]) -> bool:
 
 
 def _inside(value: Any, step: str) -> Any:
-    """The field of a mapping, or of each mapping of a list."""
+    """Return the field of a mapping, or of each mapping of a list."""
     if isinstance(value, dict):
         return value.get(step)
     return [_inside(each, step) for each in value] if isinstance(value, list) else None

@@ -1,4 +1,4 @@
-"""Tasks in a local folder: a file of rows per split, or a folder that ``datasets`` has saved."""
+"""Tasks in a local folder: a file of rows per split, or a folder saved by ``datasets``."""
 
 import hashlib
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "validation": ("validation", "dev", "val"),
     "test": ("test",),
 }
-"""What the files of a split may be called, in any case."""
+"""Accepted file names of each split, in any case."""
 
 Files = Mapping[str, Mapping[str, tuple[Path, ...]]]
-"""Of each split that the folder has, the files of each of its groups; a folder that was saved counts as a file."""
+"""Files of each split and group of a folder; a saved dataset's folder counts as a file."""
 
 
 def find_files(task: Task) -> Files:
-    """The files of each split that the folder has, by group.
+    """Return the files of each split in the task's folder, by group.
 
     Raises:
-        TaskError: If the folder or its train file is missing, or if a split has several files that are no parts.
+        TaskError: If the folder or its train file is missing, or if a split has several files that are no shards.
     """
     folder = expanded(task.folder or "")
     if not folder.is_dir():
@@ -58,7 +58,7 @@ def find_files(task: Task) -> Files:
 
 
 def held_files(folder: Path) -> list[Path]:
-    """What a folder holds of rows, in the order of the names.
+    """Return the files of rows and saved datasets in a folder, sorted by name.
 
     Raises:
         TaskError: If a folder has the name of a file.
@@ -71,7 +71,7 @@ def held_files(folder: Path) -> list[Path]:
 
 
 def _files_named(folder: Path, name: str, split: str) -> tuple[Path, ...]:
-    """The files that a task names: with or without what follows the name, or by the path from the folder."""
+    """Return the files that a task names, with or without suffix, or by a path relative to the folder."""
     if "/" in name and reader_of(folder / name) is not None:
         return (folder / name,)
     files = [file for file in held_files(folder) if name in (file.name, stem_of(file))]
@@ -82,7 +82,7 @@ def _files_named(folder: Path, name: str, split: str) -> tuple[Path, ...]:
 
 
 def _one_split(folder: Path, files: list[Path], split: str) -> tuple[Path, ...]:
-    """A file, or all parts of one."""
+    """Return the files of a split after a check that they are one file or the shards of one."""
     is_whole = len(files) <= 1 or (all(map(is_part, files)) and len({stem_of(file) for file in files}) == 1)
     if not is_whole:
         names = ", ".join(file.name for file in files)
@@ -101,7 +101,7 @@ def _missing(folder: Path, wanted: str) -> TaskError:
 
 
 def files_digest(files: Files) -> str:
-    """SHA-256 over the contents of the files and the splits they stand for, as hex."""
+    """Return the SHA-256 over the contents of the files, their splits and groups, as hex."""
     digest = hashlib.sha256()
     for split, parts in sorted(files.items()):
         for group, held in sorted(parts.items()):
@@ -126,12 +126,12 @@ def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[Ro
     """Read the files of a task.
 
     Args:
-        task: In a folder.
-        files: What `find_files` found in it.
-        read: Takes the rows of a kind of task out of a file's dataset.
+        task: Task in a folder.
+        files: Files of its splits, from `find_files`.
+        read: Function that extracts a task kind's rows from a file's dataset.
 
     Raises:
-        TaskError: If a file cannot be read, or its columns or rows are not those of the task.
+        TaskError: If a file cannot be read, or its columns or rows do not fit the task.
     """
 
     def rows(split: str, group: str, held: tuple[Path, ...]) -> RowsT:

@@ -1,4 +1,4 @@
-"""Files of rows: which can be read, and the rows in them."""
+"""File formats of rows, and their readers."""
 
 import re
 import tempfile
@@ -37,24 +37,24 @@ _READERS = {
 _OF_TEXT = ("json", "csv")
 _PART = re.compile(r"-\d{5}-of-\d{5}(-[0-9a-f]+)?")
 SAVED = "state.json"
-"""What stands in the folder of a dataset that ``save_to_disk`` wrote."""
+"""File that marks the folder of a dataset written by ``save_to_disk``."""
 READABLE = "a .jsonl, .json, .csv, .tsv or .parquet file (.gz too)"
 
 
 def reader_of(path: Path) -> str | None:
-    """The reader of the ``datasets`` library for a file or a saved dataset; None if it holds no rows."""
+    """Return the ``datasets`` reader of a file or a saved dataset; None for anything else."""
     if path.is_dir():
         return "arrow" if (path / SAVED).is_file() else None
     return _READERS.get(_suffix(path))
 
 
 def has_known_suffix(path: Path) -> bool:
-    """Whether a name is that of a file of rows, whatever stands there."""
+    """Return whether a name has the suffix of a file of rows; the file itself is not examined."""
     return _suffix(path) in _READERS
 
 
 def stem_of(path: Path) -> str:
-    """The name of a file without what says how it is written: ``train`` of ``train-00000-of-00002.jsonl.gz``."""
+    """Return a file's name without shard number and suffixes: ``train`` of ``train-00000-of-00002.jsonl.gz``."""
     name = path.name
     if not path.is_dir():
         name = name[: -len(GZIP)] if is_packed(path) else name
@@ -63,12 +63,12 @@ def stem_of(path: Path) -> str:
 
 
 def is_part(path: Path) -> bool:
-    """Whether a file is one of several that make up a split."""
+    """Return whether a file's name is that of a shard of a split."""
     return _PART.search(path.name) is not None
 
 
 def _check_parquet(path: Path) -> None:
-    """Refuse a file of columns that says so much in so few bytes that it cannot be texts; what is damaged passes."""
+    """Check the numbers of columns and rows of a Parquet file against their bounds; a damaged file passes."""
     from pyarrow import ArrowException
     from pyarrow.parquet import read_metadata
 
@@ -87,26 +87,26 @@ def _suffix(path: Path) -> str:
 
 
 def reading_notes(files: tuple[Path, ...]) -> tuple[str, ...]:
-    """Return a line for each file of text that is not UTF-8."""
+    """Return a note for each text file that is not UTF-8."""
     notes = [reading_note(file) for file in files if not file.is_dir() and reader_of(file) in _OF_TEXT]
     return tuple(note for note in notes if note is not None)
 
 
 _FIRST_ROWS = 20_000
-"""Of a large file of columns."""
+"""Number of rows read of a large Parquet file."""
 
 
 @contextmanager
 def opened_rows(files: tuple[Path, ...], split: str, most_bytes: int | None = None) -> "Iterator[Dataset]":
-    """Open the rows of a file, or of all parts of one; copies on disk are deleted at the end.
+    """Open the rows of a file, or of all its shards; temporary copies on disk are deleted at the end.
 
     Args:
-        files: The file, or its parts in their order.
-        split: Name of the split in messages.
-        most_bytes: Number of bytes to read from the beginning of each file of lines, about; None reads all.
+        files: The file, or its shards in order.
+        split: Name of the split in error messages.
+        most_bytes: Approximate number of bytes to read from the beginning of each file of lines; None reads all.
 
     Raises:
-        TaskError: If they cannot be read.
+        TaskError: If the files cannot be read or have no rows.
     """
     first = files[0]
     for file in files:
@@ -150,10 +150,10 @@ def _loaded(files: tuple[Path, ...], reader: str, cache: str, most_bytes: int | 
 
 @contextmanager
 def head_rows(files: tuple[Path, ...], split: str, most_bytes: int) -> "Iterator[tuple[Dataset, bool]]":
-    """The rows of the files, or as many from the beginning as are in about so many bytes; and whether they are all.
+    """Yield the rows in about the first ``most_bytes`` bytes of the files, and whether they are all rows.
 
     Raises:
-        TaskError: If they cannot be read.
+        TaskError: If the files cannot be read.
     """
     first = files[0]
     reader = reader_of(first)

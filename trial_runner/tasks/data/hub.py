@@ -1,4 +1,4 @@
-"""Tasks from the hub, through its cache."""
+"""Tasks from the hub, read through its cache."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,19 +14,19 @@ from trial_runner.tasks.task import NO_GROUP, SPLITS, HubData, Task, parts_of, t
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-_PARQUET = "refs/convert/parquet"  # where the hub keeps its own copy of datasets, also of those that are a script
+_PARQUET = "refs/convert/parquet"  # branch of the hub with its own Parquet copies, also of script datasets
 
 
 def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     """Download a dataset of the hub, unless it is cached, and read its splits.
 
     Args:
-        task: Name, configuration, revision and splits of the dataset.
-        read: Takes the rows of a kind of task out of a split.
+        task: Task with the name, configuration, revision and splits of the dataset.
+        read: Function that extracts a task kind's rows from a split.
 
     Raises:
-        TaskError: If it cannot be reached or read, lacks a split that was named, or if its columns or rows are
-            not those of the task.
+        TaskError: If the dataset cannot be reached or read, lacks a named split, or if its columns or rows do not fit
+            the task.
     """
     hub = task.hub or HubData(name=task.title)
     if not is_hub_name(hub.name):
@@ -34,7 +34,7 @@ def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     options = {} if hub.revision is None else {"revision": hub.revision}
     configuration = hub.configuration
     if hub.revision == _PARQUET and configuration is not None:
-        options["data_dir"], configuration = configuration, None  # a folder of that branch
+        options["data_dir"], configuration = configuration, None  # folder of that branch
     with opened_hub(hub.name, configuration, options, title=task.title) as held:
         names = {split: _names_of(task, split, list(held)) for split in SPLITS}
         return RawTask(
@@ -50,16 +50,16 @@ def read_hub(task: Task, read: RowsReader[RowsT]) -> RawTask[RowsT]:
 def opened_hub(
     hub: str, configuration: str | None, options: Mapping[str, Any] | None = None, *, title: str | None = None
 ) -> Iterator["DatasetDict"]:
-    """The splits of a dataset of the hub, by name; downloaded unless it is cached.
+    """Yield the splits of a dataset of the hub by name, downloaded unless it is cached.
 
     Args:
         hub: Name of the dataset.
-        configuration: Of the dataset.
-        options: More for ``load_dataset``.
-        title: For messages.
+        configuration: Configuration of the dataset; None takes its default.
+        options: Further arguments of ``load_dataset``.
+        title: Name of the dataset in error messages.
 
     Raises:
-        TaskError: If it cannot be had.
+        TaskError: If the dataset cannot be loaded.
     """
     with quiet_datasets(), hub_access(hub):
         from datasets import load_dataset
@@ -75,7 +75,11 @@ def opened_hub(
 
 
 def _names_of(task: Task, split: str, present: list[str]) -> list[tuple[str, str]]:
-    """Groups, and what the dataset calls the parts of a split; none if it does not have it."""
+    """Return pairs of a group and a split's name in the dataset; empty if the dataset lacks an optional split.
+
+    Raises:
+        TaskError: If the dataset lacks a split that the task names.
+    """
     if split not in task.splits:
         taken = taken_names(task.splits.values())
         free = [name for name in OTHER_NAMES[split] if name in present and name not in taken]

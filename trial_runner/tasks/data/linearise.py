@@ -1,4 +1,4 @@
-"""Lists as one text: the turns of a dialogue, and structured data as a line (Li & Liang 2021)."""
+"""Lists converted to one text: the turns of a dialogue, and structured data as a line (Li & Liang 2021)."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ _SYSTEM = "system"
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether a value is a list of messages, each with a ``role`` and a ``content``."""
+    """Return whether a value is a list of messages, each with a ``role`` and a ``content``."""
     return isinstance(value, list) and bool(value) and all(_is_message(each) for each in value)
 
 
 def as_one_text(value: Any, join: str | None) -> Any:
-    """The texts of a list, joined; a message is its role and its content. What is no such list stays as it is.
+    """Join the texts of a list; a message becomes ``role: content``. Any other value is returned unchanged.
 
     Args:
-        value: What stands in a column.
-        join: Put between the texts; None leaves lists as they are.
+        value: Value of a column.
+        join: Separator between the texts; None leaves lists unchanged.
     """
     if join is None or not isinstance(value, list):
         return value
@@ -26,14 +26,14 @@ def as_one_text(value: Any, join: str | None) -> Any:
 
 
 def before_the_answer(value: Any) -> Any:
-    """A conversation without its last message; what is none stays as it is."""
+    """Return a conversation without its last message; any other value unchanged."""
     return value[:-1] if is_conversation(value) else value
 
 
 def up_to_the_question(value: Any) -> Any:
-    """A conversation that waits for an answer: without its last message where that is no question.
+    """Return a conversation up to its last question: without its last message where that is an answer.
 
-    Questions are asked by who began, apart from a system. What is no conversation stays as it is.
+    The first role other than the system's asks the questions. A value that is no conversation is returned unchanged.
     """
     if not is_conversation(value):
         return value
@@ -43,7 +43,7 @@ def up_to_the_question(value: Any) -> Any:
 
 
 def last_answer(value: Any) -> Any:
-    """The content of the last message of a conversation; what is none stays as it is."""
+    """Return the content of the last message of a conversation; any other value unchanged."""
     return value[-1]["content"] if is_conversation(value) else value
 
 
@@ -55,10 +55,10 @@ _BAR = " | "
 
 
 def linearise(value: Any) -> Any:
-    """``| subject : predicate : object`` for each triple, one after the other; what is no list stays as it is.
+    """Write a list of triples as one line, ``| subject : predicate : object`` for each triple.
 
     A triple is ``"s | p | o"``, a list of three texts, or a mapping with ``subject``, ``property`` (or ``predicate``)
-    and ``object``. Lists of lists of triples, which the hub's WebNLG has, are read through. Underscores become spaces.
+    and ``object``. Nested lists of triples, as in the hub's WebNLG, are flattened. Underscores become spaces.
 
     Returns:
         The line; the value itself if it is no list of triples.
@@ -72,7 +72,7 @@ def linearise(value: Any) -> Any:
 
 
 def _triples(value: list[Any]) -> list[tuple[str, ...]] | None:
-    """The triples of a list; None if something else is in it."""
+    """Return the triples of a list, flattened; None if it contains anything else."""
     if len(value) == 3 and all(isinstance(part, str) and _BAR not in part for part in value):
         return [tuple(value)]
     found: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""Reader of JSON objects: texts stay texts, and numbers of any size stay exact."""
+"""Reader of JSON objects that keeps texts as texts and numbers of any size exact."""
 
 import json
 import re
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _MOST_LEVELS = 500
 """Largest depth of nested values."""
 _EXACT = 2**53
-"""Whole numbers below it have a float each."""
+"""Bound below which each integer has a float of its own."""
 
 
 class _Sizes:
     """Bounds on the names and the depth of a JSON file, checked while it is read."""
 
     def __init__(self, path: Path) -> None:
-        """Start with nothing."""
+        """Start before the first chunk."""
         self._path = path
         self._level = 0
         self._is_text = False
@@ -42,7 +42,7 @@ class _Sizes:
         self._names: set[bytes] = set()
 
     def take(self, chunk: bytes) -> None:
-        """Count brackets outside of texts, and names of values at every level: each makes a column.
+        """Count the nesting depth and the distinct names at every level of a chunk; each name makes a column.
 
         Raises:
             TaskError: If there are too many.
@@ -52,7 +52,7 @@ class _Sizes:
         chunk, self._held = chunk[:end], chunk[end:]
         parts = chunk.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = np.frombuffer(b"".join(parts[self._is_text :: 2]), dtype=np.uint8)
-        first = 1 + self._is_text  # of a text that began before, only its end is here
+        first = 1 + self._is_text  # a text that began in an earlier chunk has only its end here
         self._names.update(
             text
             for text, after in zip(parts[first::2], parts[first + 1 :: 2], strict=False)
@@ -73,7 +73,7 @@ def read_objects(paths: Sequence[Path], most_bytes: int | None = None) -> "Table
 
     Args:
         paths: Parts of one split.
-        most_bytes: Number of bytes to read from the beginning of each file of lines, about; None reads all.
+        most_bytes: Approximate number of bytes to read from the beginning of each file of lines; None reads all.
 
     Raises:
         TaskError: If a row is not an object, or a column has no common type; names file and line.
@@ -106,7 +106,7 @@ def _rows(path: Path, most_bytes: int | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_one_value(text: TextIO, path: Path, begin: str) -> bool:
-    """Return whether a file is one JSON object, perhaps over several lines; the text stays at its begin."""
+    """Return whether a file is one JSON object, perhaps over several lines; rewind the text."""
     if begin != "{" or not is_json(path):
         return False
     decoder = json.JSONDecoder()
@@ -145,7 +145,7 @@ def _checked(row: Any, where: str) -> Mapping[str, Any]:
 
 
 def _column(values: list[Any]) -> "Array":
-    """Return a column; texts, numbers and truth values together become text, other mixtures stay JSON."""
+    """Convert values to a column; a mixture of texts, numbers and booleans becomes text, other mixtures stay JSON."""
     import pyarrow
 
     with suppress(pyarrow.ArrowException, OverflowError):
@@ -157,7 +157,7 @@ def _column(values: list[Any]) -> "Array":
 
 
 def plain_text(value: str | float | None) -> str | None:
-    """Return the text of a value; a whole number has no fraction, so 1 and 1.0 are both ``1``."""
+    """Return a value as text; a whole number has no fraction, so 1 and 1.0 are both ``1``."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -169,11 +169,11 @@ def plain_text(value: str | float | None) -> str | None:
 
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
-"""Number that may have a decimal comma or a separator of thousands."""
+"""Pattern of a number whose comma may be a decimal comma or a thousands separator."""
 
 
 def number_of(value: str | float) -> float:
-    """Return the number of a text, also with a decimal comma.
+    """Convert a text to a number; a decimal comma is accepted.
 
     Raises:
         ValueError: If the text is not a number.

@@ -1,7 +1,7 @@
-"""Reader of separated values, such as those of spreadsheets: every cell is text, and all rows have as many cells.
+"""Reader of separated values, such as those of spreadsheets: all cells are texts, and all rows have equally many.
 
-``pandas`` drops or moves cells of rows whose length differs from the header's, so the rows are read by ``csv``, which
-reports the number of cells and lines of each.
+``pandas`` drops or moves cells of rows whose length differs from the header's. The rows are therefore read by ``csv``,
+which reports the number of cells and lines of each.
 """
 
 import csv
@@ -27,13 +27,13 @@ _BACKSLASH = re.compile(r'\\["\\]|\\')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dialect:
-    """Notation of cells.
+    """Format of separated values.
 
     Attributes:
         separator: Character between cells.
         is_quoted: Whether quotes enclose cells.
-        is_escaped: Whether a backslash stands before a quote in a cell.
-        is_declared: Whether the first line is ``sep=;`` or the like, as spreadsheets write it.
+        is_escaped: Whether a backslash escapes a quote in a cell.
+        is_declared: Whether the first line declares the separator, such as ``sep=;``, as spreadsheets write it.
     """
 
     separator: str
@@ -69,12 +69,12 @@ class _Dialect:
                 yield first, row
 
 
-class _MalformedRow(Exception):  # noqa: N818 - ends the attempt to read a dialect, reaches no user
-    """Row that does not follow a dialect; its text is the message."""
+class _MalformedRow(Exception):  # noqa: N818 - ends the attempt to read a dialect; users never get it
+    """Row that does not follow a dialect; its text is the error message."""
 
 
 class _Lines:
-    """Iterator of lines for ``csv`` that keeps those of the current row."""
+    """Iterator of lines for ``csv`` that keeps the lines of the current row."""
 
     def __init__(self, lines: Iterator[str], is_escaped: bool) -> None:
         """Start before the first line."""
@@ -87,7 +87,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        """Return the next line; in a dialect with escapes, double each backslash that escapes nothing."""
+        """Return the next line; in a dialect with escapes, double each backslash that escapes no character."""
         line = next(self._lines)
         self._count += 1
         self._row.append(line)
@@ -101,7 +101,7 @@ class _Lines:
         return self._count + 1
 
     def problem(self, said: str) -> str:
-        """Return the message about the current row."""
+        """Return the error message for the current row, given that of ``csv``."""
         first, opens, is_open = self._count - len(self._row) + 1, 0, False
         for number, line in enumerate(self._row, start=first):
             plain = line.replace('\\"', "") if self._is_escaped else line
@@ -122,11 +122,11 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
     """Read a file of separated values; its cells are texts.
 
     Args:
-        path: The file.
-        most_bytes: Number of bytes to read from its beginning, about; None reads all.
+        path: File to read.
+        most_bytes: Approximate number of bytes to read from its beginning; None reads all.
 
     Raises:
-        TaskError: If the first line has no names of columns, or a row has another number of cells; names the line.
+        TaskError: If the first line has no column names, or a row has another number of cells; names the line.
     """
     encoding = encoding_of(path, most_bytes)
     with opened_text(path, encoding) as text:
@@ -145,7 +145,7 @@ def read_separated(path: Path, most_bytes: int | None = None) -> "Table":
 
 
 def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
-    """Return possible dialects, likeliest first; the first one that reads all rows is used."""
+    """Return possible dialects, most likely first; the first one that reads all rows is used."""
     if declared := _DECLARATION.fullmatch(lines[0]) if lines else None:
         return [_Dialect(separator=declared[1], is_escaped=each, is_declared=True) for each in (False, True)]
     separator = "\t" if ".tsv" in path.name.lower() else max(_SEPARATORS, key=lambda each: _fit(lines, each))
@@ -159,7 +159,7 @@ def _dialects(path: Path, lines: Sequence[str]) -> list[_Dialect]:
 
 
 def _fit(lines: Sequence[str], separator: str) -> tuple[bool, float, int]:
-    """Return the fit of a separator: whether it makes several names, the share of rows with as many, their number."""
+    """Return the fit of a separator: whether it gives several columns, the share of rows of that width, the width."""
     try:
         rows = [row for _, row in _Dialect(separator=separator).rows(iter(lines))]
     except _MalformedRow:
@@ -208,7 +208,7 @@ def _add(arrays: list[list[object]], rows: list[list[str]]) -> None:
 
 
 def _whole(rows: Iterator[tuple[int, list[str]]], most_bytes: int | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows, without an unfinished last one if only a beginning is read."""
+    """Yield rows, without an incomplete last one where the file is read in part."""
     try:
         yield from rows
     except _MalformedRow as error:
@@ -233,7 +233,7 @@ def _nameless(header: list[str], row: list[str], width: int, line: int) -> str:
 
 
 def _check_header(path: Path, names: list[str]) -> None:
-    """Refuse a first line that is a row of data."""
+    """Check that the first line names the columns, rather than being a row of data."""
     check_columns(path, len(names))
     blank = [str(number) for number, name in enumerate(names, start=1) if not name.strip() and number > 1]
     odd = [name for name in names if _is_number(name) or len(name) > 100]

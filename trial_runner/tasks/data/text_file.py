@@ -15,20 +15,20 @@ from trial_runner.files import halved_character, lfs_pointer
 
 GZIP = ".gz"
 LONGEST_LINE = 16 << 20
-"""Most characters, and bytes, of a line or a cell."""
+"""Largest number of characters, and of bytes, of a line or a cell."""
 MOST_COLUMNS = 5_000
 _CHUNK_BYTES = 1 << 20
 _MOST_TIMES_PACKED = 100
-"""Largest ratio of unpacked to packed size of texts."""
+"""Largest ratio of unpacked to packed size."""
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-"""Half of a surrogate pair, as programs write it that count in halves."""
+"""Half of a surrogate pair, as written by programs that count UTF-16 units."""
 _NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
-"""Signs within words and runs of accented letters, which text of another code page has if it is read as cp1252."""
+"""Symbols within words and runs of accented letters: signs of text in another code page that is decoded as cp1252."""
 
 
 def is_packed(path: Path) -> bool:
@@ -37,12 +37,12 @@ def is_packed(path: Path) -> bool:
 
 
 def is_json(path: Path) -> bool:
-    """Return whether a file name is that of a JSON file, perhaps packed, rather than of JSON lines."""
+    """Return whether a file name is that of a JSON file, perhaps compressed, rather than of JSON lines."""
     return path.name.lower().removesuffix(GZIP).endswith(".json")
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file, unpacked.
+    """Open a file for reading bytes, decompressed.
 
     Raises:
         TaskError: If it cannot be read.
@@ -54,10 +54,10 @@ def opened(path: Path) -> BinaryIO:
 
 
 def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
-    """Yield the content of a file, or its beginning.
+    """Yield the content of a file, or its beginning, in chunks.
 
     Raises:
-        TaskError: If it unpacks to far more than its size, or has too long a line.
+        TaskError: If it decompresses to far more than its size, or has too long a line.
     """
     left = LONGEST_LINE + _MOST_TIMES_PACKED * path.stat().st_size
     of_line = taken = 0
@@ -77,22 +77,22 @@ def chunks(path: Path, most_bytes: int | None = None) -> Iterator[bytes]:
 
 
 def check_columns(path: Path, count: int) -> None:
-    """Refuse a file with too many columns.
+    """Check the number of columns of a file against its bound.
 
     Raises:
-        TaskError: If it has.
+        TaskError: If there are too many.
     """
     if count > MOST_COLUMNS:
         raise TaskError(f"{path.name} must have at most {MOST_COLUMNS:,} columns; it has {count:,}. Leave some out.")
 
 
 def too_large(path: Path, most: str) -> TaskError:
-    """Return the error of a file that exceeds a bound."""
+    """Return the error for a file that exceeds a bound."""
     return TaskError(f"{path.name} must have {most}; it has more. Write it with less in it.")
 
 
 def check_no_pointer(path: Path) -> None:
-    """Refuse a git-lfs pointer in place of a file.
+    """Check that a file is not a git-lfs pointer.
 
     Raises:
         TaskError: If it is one.
@@ -140,13 +140,13 @@ def _is_western(path: Path, most_bytes: int | None) -> bool:
 
 @contextmanager
 def opened_text(path: Path, encoding: str) -> Iterator[TextIO]:
-    """Open a file as text, with its line ends."""
+    """Open a file as text, with line ends unchanged."""
     with opened(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as text:
         yield text
 
 
 def lines_of(text: TextIO, most_bytes: int | None = None) -> Iterator[str]:
-    """Yield lines with their ends; of a beginning only whole ones, but at least one."""
+    """Yield lines with their ends; with ``most_bytes``, complete lines up to about that size, at least one."""
     taken = 0
     while line := text.readline(LONGEST_LINE + 1):
         taken += len(line)
@@ -156,7 +156,7 @@ def lines_of(text: TextIO, most_bytes: int | None = None) -> Iterator[str]:
 
 
 def reading_note(path: Path) -> str | None:
-    """Return the line about the encoding of a text file; None for UTF-8."""
+    """Return the note on the encoding of a text file; None for UTF-8."""
     encoding = encoding_of(path)
     return None if encoding.startswith("utf-8") else f"{path.name}: read as {encoding}, not UTF-8"
 
