@@ -1,4 +1,4 @@
-"""The embedded tasks by name. A package adds one by an entry point: a reader and what its data depends on."""
+"""Embedded tasks by name. A package adds one by an entry point with a reader and a digest of its data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from trial_runner.tasks.splits import RawTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedTask:
-    """A task that needs no files of the user's.
+    """Task that needs none of the user's files.
 
     Attributes:
-        kind: Of the task; a word of `trial_runner.tasks.kinds.TASK_KINDS`.
-        read: Its splits, in rows as the kind reads them.
-        digest: Hash of all that the rows depend on, as hex; quick, because it decides whether they are read at all.
+        kind: Kind of the task; a key of `trial_runner.tasks.kinds.TASK_KINDS`.
+        read: Function that returns the splits, in rows of that kind.
+        digest: Function that returns a hash of all inputs of the rows, as hex; quick, because it runs before each read.
     """
 
     kind: str

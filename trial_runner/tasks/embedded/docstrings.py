@@ -1,7 +1,7 @@
-"""The embedded task ``docstrings``: which package is this docstring from?
+"""The embedded task ``docstrings``: classification of docstrings by their package.
 
-The text is the first paragraph of a function's or class's docstring, with the names of the packages masked; the
-packages are parsed, never imported. Classes are balanced in every split, so a majority guess gets one in six.
+The text is the first paragraph of a function's or class's docstring, with the names of the packages masked. Packages
+are parsed, never imported. Classes are balanced in every split, so a constant prediction has accuracy 1/6.
 """
 
 import ast
@@ -21,7 +21,7 @@ from trial_runner.tasks.task import NO_GROUP
 
 PACKAGES = ("numpy", "pandas", "ray", "sqlalchemy", "torch", "transformers")
 MASK = "this library"
-_VERSION = 1  # raise it when the rules below change
+_VERSION = 1  # increment when the rules below change
 
 # Words that contain a name are masked whole: PyTorch, torch_dtype, NumPyEngine.
 _INSIDE_WORDS = ("numpy", "pandas", "sqla", "torch", "transformers", "huggingface", "rllib")
@@ -44,18 +44,18 @@ _SMALLEST_CLASS = 30
 
 
 def docstrings_digest() -> str:
-    """Hash of all that the task's content depends on: the rules and the packages' versions, as hex."""
+    """Return a hash of the task's inputs, the rules and the packages' versions, as hex."""
     versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES if _folder(package)]
     return hashlib.sha256(f"{_VERSION} {versions}".encode()).hexdigest()
 
 
 def mask_names(text: str) -> str:
-    """The text with every name of one of the packages replaced by a neutral phrase, in single spaces."""
+    """Replace every name of one of the packages by a neutral phrase, and white space by single spaces."""
     return " ".join(_NAMES.sub(MASK, text).split())
 
 
 def read_docstrings() -> RawTask[RawSplit]:
-    """Collect, mask, deduplicate, split and balance the docstrings. Takes some seconds.
+    """Collect, mask, deduplicate, split and balance the docstrings; takes some seconds.
 
     Raises:
         TaskError: If a package is not installed or has too few docstrings.
@@ -77,7 +77,7 @@ def read_docstrings() -> RawTask[RawSplit]:
 
 
 def _folder(package: str) -> Path:
-    """Where a package is installed; looking it up does not import it."""
+    """Return the folder of an installed package without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise TaskError(f"task 'docstrings' needs the package {package}, which is not installed. Install it.")
@@ -85,7 +85,7 @@ def _folder(package: str) -> Path:
 
 
 def _texts_of(folder: Path) -> list[str]:
-    """Different texts of one package, from its files in an order that is random but the same everywhere."""
+    """Return distinct texts of one package, from its files in a pseudo-random but reproducible order."""
     relative = [file.relative_to(folder) for file in folder.rglob("*.py")]
     kept = [file for file in relative if not _SKIPPED_FOLDERS.intersection(file.parts)]
     texts: dict[str, str] = {}
@@ -100,12 +100,12 @@ def _texts_of(folder: Path) -> list[str]:
 
 
 def _docstrings_of(file: Path) -> Iterator[str]:
-    """Docstrings of a file's functions and classes; none of a file that is too large or no valid Python."""
+    """Yield the docstrings of a file's functions and classes; none if it is too large or not valid Python."""
     source = file.read_bytes()
     if len(source) > _LARGEST_FILE_BYTES:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about other people's escape sequences
+        warnings.simplefilter("ignore")  # invalid escape sequences in the parsed packages
         try:
             module = ast.parse(source)
         except (SyntaxError, ValueError, RecursionError):
@@ -126,7 +126,7 @@ def _docstrings_in(body: Sequence[ast.stmt]) -> Iterator[str]:
 
 
 def _part(texts: list[str]) -> dict[str, list[str]]:
-    """Texts of one package by split, in an order that a hash decides."""
+    """Return the texts of one package by split, in the order of their hashes."""
     parts: dict[str, list[str]] = {split: [] for split in _SPLIT_SHARES}
     for text in sorted(texts, key=lambda each: text_hash(each, "order")):
         share = text_hash(text.lower(), "split") % 100
@@ -135,7 +135,7 @@ def _part(texts: list[str]) -> dict[str, list[str]]:
 
 
 def _balanced(parts: dict[str, dict[str, list[str]]], split: str, count: int) -> RawSplit:
-    """The first ``count`` texts of each package, shuffled by their hashes."""
+    """Return the first ``count`` texts of each package as one split, shuffled by their hashes."""
     rows = [(text, package) for package in PACKAGES for text in parts[package][split][:count]]
     rows.sort(key=lambda row: text_hash(row[0], "shuffle"))
     return RawSplit(

@@ -1,7 +1,7 @@
-"""Metrics, each one object of a name. What computes it is imported when it is first computed.
+"""Metrics by name. Libraries that compute them are imported at first use.
 
 Every metric keeps the scale of its library: BLEU, chrF and TER in percent, the others in [0, 1]. METEOR is left out: it
-needs WordNet or Java, which no maintained package brings along.
+needs WordNet or Java, which no maintained package includes.
 """
 
 from search_space.registry import Registry

@@ -1,4 +1,4 @@
-"""Answers against reference answers: exact match and token F1 (Rajpurkar et al. 2016, SQuAD)."""
+"""Metrics of answers given reference answers: exact match and token F1 (Rajpurkar et al. 2016, SQuAD)."""
 
 import re
 import string
@@ -12,22 +12,22 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise_answer(text: str) -> str:
-    """Lower case, without punctuation, then without articles, in single spaces."""
+    """Convert a text to lower case and remove punctuation, then articles, then repeated white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, references: Sequence[str]) -> float:
-    """1 if the answer is one of the references after normalisation, else 0."""
+    """Return 1 if the answer equals one of the references after normalisation, else 0."""
     return float(any(normalise_answer(prediction) == normalise_answer(reference) for reference in references))
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
-    """The best F1 of the answer's words against those of a reference, in [0, 1]."""
+    """Return the largest F1 of the answer's words against those of a reference, in [0, 1]."""
     return max(_f1(normalise_answer(prediction).split(), normalise_answer(each).split()) for each in references)
 
 
 def _f1(predicted: list[str], true: list[str]) -> float:
-    """F1 of two bags of words; of which one is empty, 1 if the other is too, else 0."""
+    """Return the F1 of two bags of words; if one is empty, 1 if both are, else 0."""
     if not predicted or not true:
         return float(predicted == true)
     common = (Counter(predicted) & Counter(true)).total()
@@ -35,7 +35,7 @@ def _f1(predicted: list[str], true: list[str]) -> float:
 
 
 def _metric(name: str, measure: Callable[[str, Sequence[str]], float]) -> Metric:
-    """The mean over the texts."""
+    """Build the metric that is the mean of a measure over the texts."""
 
     def compute(texts: Texts, references: References) -> float:
         return sum(measure(text, each) for text, each in zip(texts, references, strict=True)) / len(texts)

@@ -1,4 +1,4 @@
-"""Accuracy, F1 and Matthews correlation, digit by digit what scikit-learn says, without its second of import."""
+"""Accuracy, F1 and Matthews correlation, equal to scikit-learn's without its second of import time."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ def _accuracy(predictions: Classes, labels: Classes, classes: int) -> float:
 
 
 def _f1(predictions: Classes, labels: Classes, classes: int) -> float:
-    """F1 of the last of two classes; of more, the mean over the classes that occur in either argument."""
+    """Return the F1 of class 1 of two classes; of more, the mean over the classes that occur in either argument."""
     right, predicted, true = _counts(predictions, labels, classes)
     counted = np.array([1]) if classes == 2 else np.flatnonzero(predicted + true)
     occurring = np.maximum(predicted + true, 1)  # a class that never occurs has no true positive either
@@ -21,7 +21,7 @@ def _f1(predictions: Classes, labels: Classes, classes: int) -> float:
 
 
 def _matthews(predictions: Classes, labels: Classes, classes: int) -> float:
-    """Matthews correlation in [-1, 1] (Gorodkin 2004); 0 where one of the arguments is constant."""
+    """Return the Matthews correlation in [-1, 1] (Gorodkin 2004); 0 where one of the arguments is constant."""
     right, predicted, true = _counts(predictions, labels, classes)
     total = len(labels)
     together = float(right.sum() * total - true @ predicted)
@@ -30,7 +30,7 @@ def _matthews(predictions: Classes, labels: Classes, classes: int) -> float:
 
 
 def _counts(predictions: Classes, labels: Classes, classes: int) -> tuple[Classes, Classes, Classes]:
-    """Of each class, how often it was predicted rightly, predicted at all, and true."""
+    """Return the numbers of correct predictions, of predictions and of labels per class, each ``(classes,)``."""
     right = np.bincount(labels[predictions == labels], minlength=classes)
     return right, np.bincount(predictions, minlength=classes), np.bincount(labels, minlength=classes)
 

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of all texts together, in percent, from sacrebleu."""
+"""Corpus-level BLEU, chrF and TER in percent, from sacrebleu."""
 
 import math
 from itertools import zip_longest

@@ -1,4 +1,4 @@
-"""How probable the reference texts are to the model. Needs no generation."""
+"""Loss and perplexity of the reference texts, computed without generation."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a metric is."""
+"""Interface of metrics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ References = Sequence[Sequence[str]]
 
 
 class Measures(StrEnum):
-    """What a metric is computed from."""
+    """Inputs of a metric."""
 
     CLASSES = "classes"
     """Predicted classes ``(B,)``, true ones ``(B,)``, and the number of classes of the task."""
     NUMBERS = "numbers"
     """Predicted numbers ``(B,)`` and true ones ``(B,)``."""
     TEXTS = "texts"
-    """The text that was written for each example, and the references of each."""
+    """Generated text and reference texts of each example."""
     LOSS = "loss"
-    """The mean cross-entropy of a target token, in nats."""
+    """Mean cross-entropy of a target token, in nats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A measure of how good a trial is.
+    """Measure of the quality of a trial.
 
     Attributes:
-        kinds: Names of the kinds of task that it is for.
-        measures: What ``compute`` is given.
-        compute: The value.
-        higher_is_better: Whether a better trial has a higher value; if not, its score is the value negated.
+        kinds: Names of the task kinds that it applies to.
+        measures: Inputs of ``compute``.
+        compute: Function from these inputs to the value.
+        higher_is_better: Whether a better trial has a higher value; if not, its score is the negated value.
         bounds: Lowest and highest value.
-        is_of_answers: Whether it looks at the answer proper of a text, where the task says what that stands behind.
+        is_of_answers: Whether it uses only a text's final answer, where the task defines a marker before it.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Metric:
 
     @property
     def needs_generation(self) -> bool:
-        """Whether texts must be written before it can be computed."""
+        """Whether texts must be generated to compute it."""
         return self.measures is Measures.TEXTS
 
     def score(self, value: float) -> float:
-        """What a search maximises."""
+        """Return the score that a search maximises: the value, negated where lower is better."""
         return value if self.higher_is_better else -value

@@ -1,4 +1,4 @@
-"""How predicted numbers go with true ones: Pearson's and Spearman's correlations, and the mean squared error."""
+"""Metrics of predicted numbers: Pearson's and Spearman's correlations, and the mean squared error."""
 
 import math
 
@@ -14,15 +14,15 @@ _BOUNDS = (-1.0, 1.0)
 
 
 def _pearson(predictions: Numbers, labels: Numbers) -> float:
-    """Correlation of the numbers; 0 where one of the arguments is constant, which has none, NaN where one has a NaN."""
+    """Return Pearson's correlation; 0 where one of the arguments is constant, NaN where one contains NaN."""
     predicted, true = predictions - predictions.mean(), labels - labels.mean()
     spread = math.sqrt(float(predicted @ predicted)) * math.sqrt(float(true @ true))
-    is_constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0  # a mean of equal numbers may be off by a rounding
+    is_constant = np.ptp(predictions) == 0 or np.ptp(labels) == 0  # the mean of equal numbers may have a rounding error
     return 0.0 if is_constant or not spread else float(np.clip(predicted @ true / spread, *_BOUNDS))
 
 
 def _spearman(predictions: Numbers, labels: Numbers) -> float:
-    """Correlation of the ranks, equal numbers having the mean of theirs."""
+    """Return Spearman's correlation: Pearson's of the ranks, where equal numbers have the mean of theirs."""
     from scipy.stats import rankdata  # type: ignore[import-untyped]
 
     return _pearson(rankdata(predictions), rankdata(labels))

@@ -1,6 +1,6 @@
 """ROUGE, from rouge-score: mean F1 over the texts, each against its best reference.
 
-Words are stemmed, as in the field's scripts. Sentences, which only rougeLsum knows, are lines.
+Words are stemmed, as in the field's scripts. For rougeLsum each line is a sentence.
 """
 
 from trial_runner.tasks.metrics.metric import Measures, Metric, References, Texts
