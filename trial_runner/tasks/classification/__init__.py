@@ -1,1 +1,1 @@
-"""Tasks whose answer is a class."""
+"""Classification: a class for a text or a pair of texts."""

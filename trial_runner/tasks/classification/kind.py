@@ -1,4 +1,4 @@
-"""Classes of texts or pairs of texts as a kind of task: from rows to tokens; what regression has in common with it."""
+"""Classification of texts or pairs of texts as a task kind: from rows to tokens; regression shares most of it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,17 @@ _HIDDEN = -1
 
 
 Encode = Callable[[RawSplit, str], npt.NDArray[Any]]
-"""An array of the labels of a split, whose name it is told for messages."""
+"""Function from the rows and the name of a split to an array of its labels; the name is for error messages."""
 
 
 def _class_indices(names: tuple[str, ...], by_position: bool, rows: RawSplit, split: str) -> npt.NDArray[np.int64]:
-    """Class index of each label, ``(B,)``.
+    """Return the class index of each label, ``(B,)``.
 
     Args:
+        names: Names of the classes, in their order.
         by_position: Whether integers in the data are positions in ``names`` rather than names themselves.
+        rows: Rows with the labels.
+        split: Name of the split in error messages.
 
     Raises:
         TaskError: If a label is not among the names.
@@ -51,7 +54,7 @@ def _class_indices(names: tuple[str, ...], by_position: bool, rows: RawSplit, sp
 
 
 def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
-    """Leave out splits whose labels are hidden (-1 or null everywhere), and rows without a label or a text.
+    """Drop splits whose labels are hidden (-1 or null everywhere), and rows without a label or a text.
 
     Raises:
         TaskError: If train is missing or has no labels, or if no row of another split has both.
@@ -73,10 +76,10 @@ def drop_unlabelled(task: RawTask[RawSplit]) -> RawTask[RawSplit]:
 
 
 def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | None) -> tuple[tuple[str, ...], Encode]:
-    """The classes of a task, and what makes indices of labels: as declared, else those that occur in train.
+    """Return the classes of a task, as declared or else those in train, and the encoder of labels as indices.
 
     The order is that of the declaration, else of the data's own class list, else sorted (integers by value).
-    Declared names that are none of train's integers name them by position.
+    Labels of train are positions in the declared names if all are such positions and none is a declared name.
 
     Raises:
         TaskError: If train has fewer than two labels, or one that is not declared.
@@ -99,7 +102,7 @@ def labelling_of(splits: Mapping[str, RawSplit], declared: tuple[str, ...] | Non
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
-    """Names for a message, at most ten of them."""
+    """Return at most ten names as text for an error message."""
     return ", ".join(names[:10]) + (f", … ({len(names)} in all)" if len(names) > 10 else "")
 
 
@@ -111,15 +114,16 @@ def encode_split(
     *,
     groups: tuple[str, ...] = (),
 ) -> tuple[Split, int]:
-    """Tokenise texts or pairs; return them and how many were cut to ``max_tokens``.
+    """Tokenise texts or pairs; return the split and the number of texts that were cut to ``max_tokens``.
 
-    Token types are kept only if they say anything, that is, if some token is of a second type; groups likewise.
+    Token types are kept only if some token is of the second type, groups only if some example is in one.
 
     Args:
-        columns: The texts; of pairs also the second ones.
-        labels: Class or number of each, ``(B,)``.
-        max_tokens: Longer ones are cut.
-        groups: Of each.
+        columns: Texts; for pairs also the second ones.
+        labels: Class or number of each example, ``(B,)``.
+        tokenizer: Tokenizer of the backbone.
+        max_tokens: Largest number of tokens of an example; longer ones are cut.
+        groups: Group of each example.
     """
     texts = dict(zip(("text", "text_pair"), columns, strict=False))
     found, cut = encoded(tokenizer, texts, max_tokens, truncation="longest_first")
@@ -136,7 +140,7 @@ def encode_split(
 
 @dataclass(frozen=True, slots=True)
 class ClassificationPreparation:
-    """Implement `trial_runner.tasks.kind.Preparation`."""
+    """Preparation of a classification task: from rows to labelled tokens."""
 
     task: Task
     tokenizer: "PreTrainedTokenizerFast"
@@ -145,16 +149,16 @@ class ClassificationPreparation:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Implement `Preparation`."""
+        """Settings of the task that decide the tokens, JSON-able."""
         own = {"text": text_columns(self.task), "label": label_column(self.task), "labels": self.task.labels}
         return {**place_facts(self.task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawSplit:
-        """Implement `Preparation`."""
+        """Return the rows of a dataset."""
         return read_split(dataset, self.task, split, group)
 
     def tokenised(self, raw: RawTask[RawSplit]) -> tuple[Facts, dict[str, Split]]:
-        """Implement `Preparation`."""
+        """Split, encode and tokenise the labelled rows; return the facts for the cache and the splits."""
         labelled = drop_unlabelled(raw)
         names, encode = self.encoder(labelled.splits)
         chosen = subsample(drop_repeated(complete_splits(labelled)), self.task)
@@ -168,28 +172,36 @@ class ClassificationPreparation:
         return kept_facts(self.task, chosen, cuts, labels=names), splits
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
-        """The names of the classes, and what makes class indices of the labels of a split."""
+        """Return the names of the classes, and the encoder of a split's labels as class indices."""
         return labelling_of(splits, self.task.labels)
 
     def new_split(self, **held: Any) -> Split:
-        """Implement `Preparation`."""
+        """Build a split from its fields."""
         return Split(**held)
 
     def prepared(self, fingerprint: str, facts: Facts, splits: Mapping[str, Split]) -> PreparedTask:
-        """Implement `Preparation`."""
+        """Build the prepared task from cached facts and splits."""
         same = prepared_fields(fingerprint, facts)
         return self.made(labels=tuple(facts["labels"]), metric=self.task.metric, splits=splits, **same)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(TaskKind):
-    """Texts with a label; ``made_ready_by`` is their preparation."""
+    """Kind of tasks whose texts have a label.
+
+    Attributes:
+        made_ready_by: Class of their preparation.
+    """
 
     needed: tuple[str, ...] = ("text", "label")
     made_ready_by: type[ClassificationPreparation]
 
     def check(self, task: Task) -> None:
-        """Refuse columns of texts and labels that are not different ones."""
+        """Check that the columns of texts and labels differ.
+
+        Raises:
+            TaskError: If two of them are the same.
+        """
         text, label = text_columns(task), label_column(task)
         if len({*text, label}) != len(text) + 1:
             raise TaskError(
@@ -197,17 +209,21 @@ class Labelled(TaskKind):
             )
 
     def read_columns(self, task: Task) -> tuple[str, ...]:
-        """Implement `TaskKind`."""
+        """Return the columns of the texts."""
         return text_columns(task)
 
     def as_read(self, task: Task, column: str, value: object) -> object:
-        """Implement `TaskKind`."""
+        """Return a value of a text column as the model reads it; a list is joined to one text."""
         return as_one_text(value, task.join)
 
     def preparation(
         self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind, position_limit_tokens: int | None
     ) -> ClassificationPreparation:
-        """Implement `TaskKind`."""
+        """Return the preparation of a task for a backbone.
+
+        Raises:
+            TaskError: If the backbone has too few positions for ``max_tokens``.
+        """
         check_length("max_tokens", task.max_tokens, position_limit_tokens)
         return self.made_ready_by(task, tokenizer)
 

@@ -1,4 +1,4 @@
-"""Texts and labels as they were read, before they are split, encoded and tokenised."""
+"""Texts and labels as read, before they are split, encoded and tokenised."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 Label = int | str | float
 ReadLabel = Callable[[Any, list[str] | None, int, str], Label | None]
-_NO_CLASS = -1  # what the hub stores where a label is hidden
+_NO_CLASS = -1  # the hub's value of a hidden label
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9]\d{0,99}")
-"""Text that is a number as it is printed: ``7`` of a csv file is the number 7, ``007`` is a name."""
+"""Text of an integer as it is printed: ``7`` of a csv file is the number 7, ``007`` is a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawSplit:
-    """The rows of one split of a classification task.
+    """Rows of one split of a classification task.
 
     Attributes:
         columns: One tuple of texts per text column, all of the same length.
-        labels: One per row; None where the row has no label.
-        groups: One per row; empty where the row is in none.
+        labels: Label of each row; None where it has no label.
+        groups: Group of each row; empty where it is in none.
         class_names: All classes in their order, if the data declares them.
     """
 
@@ -39,11 +39,11 @@ class RawSplit:
     class_names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.labels)
 
     def take(self, rows: Iterable[int]) -> Self:
-        """Some of the rows, in the order given."""
+        """Return the rows of the given indices, in their order."""
         rows = list(rows)
         return type(self)(
             columns=tuple(tuple(column[row] for row in rows) for column in self.columns),
@@ -53,7 +53,11 @@ class RawSplit:
         )
 
     def followed_by(self, other: Self) -> Self:
-        """These rows, then those of another part of the same split."""
+        """Append the rows of another part of the same split.
+
+        Raises:
+            TaskError: If the parts declare different classes.
+        """
         if self.class_names != other.class_names:
             raise TaskError(
                 f"parts of a split must have the same classes; got {self.class_names} and {other.class_names}."
@@ -66,11 +70,11 @@ class RawSplit:
         )
 
     def keys(self) -> list[str]:
-        """A key per row, equal for texts that differ only in case and white space."""
+        """Return a key per row, equal for texts that differ only in case and white space."""
         return ["\x1f".join(normalised(text) for text in row) for row in zip(*self.columns, strict=True)]
 
     def origins(self) -> list[str]:
-        """The same as the keys: rows of one text must not come into different splits."""
+        """Return the keys: rows with the same text must be in the same split."""
         return self.keys()
 
     def read_values(self) -> Iterable[object]:
@@ -78,32 +82,32 @@ class RawSplit:
         return zip(*self.columns, strict=True)
 
     def learned_values(self) -> Iterable[object]:
-        """Return the label and the group of each row; a whole number and its digits are one label."""
+        """Return the label and the group of each row; an integer and its text are one label."""
         return zip(map(str, self.labels), self.groups, strict=True)
 
 
 def text_columns(task: Task) -> tuple[str, ...]:
-    """The column of the text, or the two of a pair."""
+    """Return the column of the text, or the two columns of a pair."""
     return task.text or ("text",)
 
 
 def label_column(task: Task) -> str:
-    """The column of the label."""
+    """Return the column of the label."""
     return task.label or "label"
 
 
 def read_split(
     dataset: "Dataset", task: Task, split: str, group: str = "", *, read_label: ReadLabel | None = None
 ) -> RawSplit:
-    """Take the text and label columns out of a dataset.
+    """Read the text and label columns of a dataset.
 
     Args:
-        dataset: With the columns.
-        task: Their names.
-        split: Name of the split, for messages.
-        group: Of all rows, unless a column says it.
-        read_label: Of a value, the names of the classes if the data declares them, the row and the split; None reads
-            classes.
+        dataset: Dataset with the columns.
+        task: Task with the names of the columns.
+        split: Name of the split, for error messages.
+        group: Group of all rows, unless the task has a column of groups.
+        read_label: Function from a value, the class names that the data declares or None, the row and the split to a
+            label; None reads classes.
 
     Raises:
         TaskError: If a column is missing, the split is empty, a text is no string, or a label is neither
@@ -130,7 +134,7 @@ def read_split(
 
 
 def _read_label(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
-    """Return a label; None if there is none. A whole number is one class, ``1``, as 1, 1.0 or text."""
+    """Return a label; None for a missing one. An integer is one class, whether given as 1, 1.0 or text."""
     if value is None or value != value or (class_names is not None and value == _NO_CLASS):
         return None
     if class_names is not None:

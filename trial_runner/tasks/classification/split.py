@@ -1,4 +1,4 @@
-"""Tokenised examples and batches of them, as numpy arrays. No torch."""
+"""Tokenised examples and their batches as numpy arrays, without torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ class Batch:
     """Examples padded on the right to the longest of them.
 
     Attributes:
-        input_ids: ``(B, T)``.
-        attention_mask: ``(B, T)``; true at tokens, false at padding.
-        token_type_ids: ``(B, T)``; None for tokenizers that do not tell the texts of a pair apart.
+        input_ids: Token ids, ``(B, T)``.
+        attention_mask: Mask ``(B, T)``; true at tokens, false at padding.
+        token_type_ids: Text of a pair that each token belongs to, 0 or 1, ``(B, T)``; None if all are 0.
         labels: Class indices, or the numbers of a regression, ``(B,)``.
     """
 
@@ -33,14 +33,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Split(Takeable):
-    """Tokenised examples, one after the other.
+    """Tokenised examples, concatenated.
 
     Attributes:
         input_ids: Token ids of all examples, ``(sum of T,)``.
-        offsets: Where each example begins and the last one ends, ``(B + 1,)``.
+        offsets: Start of each example and end of the last one, ``(B + 1,)``.
         labels: Class indices, or the numbers of a regression, ``(B,)``.
-        token_type_ids: Which text of a pair a token is of, ``(sum of T,)``; None if the tokenizer does not say.
-        groups: Of each example the group that is measured on its own too, or an empty name; None if there is none.
+        token_type_ids: Text of a pair that each token belongs to, 0 or 1, ``(sum of T,)``; None if all are 0.
+        groups: Group of each example that is also measured separately, or an empty name; None without groups.
     """
 
     input_ids: npt.NDArray[np.int32]
@@ -50,21 +50,21 @@ class Split(Takeable):
     groups: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
-        """Number of examples."""
+        """Return the number of examples."""
         return len(self.labels)
 
     @property
     def rows(self) -> TokenRows:
-        """The tokens of the examples."""
+        """Tokens of the examples."""
         return TokenRows(ids=self.input_ids, offsets=self.offsets)
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each example, ``(B,)``."""
+        """Number of tokens of each example, ``(B,)``."""
         return self.rows.lengths
 
     def take(self, rows: npt.NDArray[np.int64]) -> Self:
-        """The examples of the given indices, in their order."""
+        """Return the examples of the given indices, in their order."""
         taken = self.rows.take(rows)
         return replace(
             self,
@@ -76,12 +76,12 @@ class Split(Takeable):
         )
 
     def batch(self, indices: npt.ArrayLike, pad_token_id: int, *, multiple_of: int = 1) -> Batch:
-        """The examples of the given indices, in their order.
+        """Return a padded batch of the examples of the given indices, in their order.
 
         Args:
-            indices: ``(B,)``, each in [0, len).
-            pad_token_id: Put behind shorter examples.
-            multiple_of: The length is rounded up to a multiple of it.
+            indices: Indices of examples, ``(B,)``, each in [0, len).
+            pad_token_id: Token id of the padding.
+            multiple_of: Divisor that the padded length is rounded up to.
         """
         rows = np.asarray(indices, dtype=np.int64)
         ids, mask = self.rows.padded(rows, pad_token_id, multiple_of=multiple_of)
@@ -93,21 +93,21 @@ class Split(Takeable):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedTask(Prepared):
-    """A task whose labels are classes."""
+    """Prepared task whose labels are classes."""
 
     objective: ClassVar[str] = "classification"
     splits: Mapping[str, Split]
 
     @property
     def guessing_loss(self) -> float:
-        """Mean loss of guessing by the frequencies of the labels in train: their entropy."""
+        """Mean loss of predicting the label frequencies of train, equal to their entropy."""
         counts = np.bincount(self.splits["train"].labels)
         shares = counts[counts > 0] / counts.sum()
         return float(-(shares * np.log(shares)).sum())
 
     @property
     def constant_score(self) -> float | None:
-        """Score on validation of predicting the most frequent label of train for everything; None of losses."""
+        """Validation score of predicting the most frequent label of train for every example; None for losses."""
         true = self.splits["validation"].labels
         predicted = np.full(len(true), np.bincount(self.splits["train"].labels).argmax())
         if METRICS[self.metric].measures is not Measures.CLASSES:

@@ -1,4 +1,4 @@
-"""Regression of a number on a text or a pair of texts, such as how alike two sentences are, as a kind of task."""
+"""Regression of a number on a text or a pair of texts, such as the similarity of two sentences, as a task kind."""
 
 import math
 from collections.abc import Mapping
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedRegression(PreparedTask):
-    """A task that can be trained on; its only label is the name of what is predicted, its labels are numbers."""
+    """Prepared task whose labels are numbers; ``labels`` holds only the name of their column."""
 
     objective: ClassVar[str] = "regression"
 
     @property
     def mean(self) -> float:
-        """Of the numbers of train: the constant with the least loss."""
+        """Mean of the numbers of train, the constant prediction with the least loss."""
         return float(self.splits["train"].labels.mean())
 
     @property
     def guessing_loss(self) -> float:
-        """Mean loss of predicting the mean of train for everything: its variance."""
+        """Mean loss of predicting the mean of train for every example, equal to the variance of train."""
         return float(self.splits["train"].labels.var())
 
     @property
     def constant_score(self) -> float | None:
-        """Score on validation of predicting the mean of train for everything."""
+        """Validation score of predicting the mean of train for every example; None where lower is better."""
         true = self.splits["validation"].labels
         value = compute([self.metric], np.full(len(true), self.mean), true, classes=None)[self.metric]
         return score_of(self.metric, value) if METRICS[self.metric].higher_is_better else None
@@ -47,22 +47,26 @@ class PreparedRegression(PreparedTask):
 
 @dataclass(frozen=True, slots=True)
 class RegressionPreparation(ClassificationPreparation):
-    """Implement `trial_runner.tasks.kind.Preparation`."""
+    """Preparation of a regression task: from rows to tokens with a number."""
 
     made: ClassVar[type[PreparedTask]] = PreparedRegression
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Implement `Preparation`."""
+        """Settings of the task that decide the tokens, JSON-able."""
         own = {"text": text_columns(self.task), "number": label_column(self.task)}
         return {**place_facts(self.task), **own}
 
     def read(self, dataset: "Dataset", split: str, group: str) -> RawSplit:
-        """Implement `Preparation`."""
+        """Return the rows of a dataset, their labels as numbers."""
         return read_split(dataset, self.task, split, group, read_label=_read_number)
 
     def encoder(self, splits: Mapping[str, RawSplit]) -> tuple[tuple[str, ...], Encode]:
-        """What is predicted by its name, and what makes an array of the numbers of a split."""
+        """Return the name of the predicted column, and the encoder of a split's numbers as an array.
+
+        Raises:
+            TaskError: If train has fewer than two different numbers.
+        """
         different = set(splits["train"].labels)
         if len(different) < 2:
             raise TaskError(
@@ -76,7 +80,11 @@ def _numbers(rows: RawSplit, _: str) -> npt.NDArray[Any]:
 
 
 def _read_number(value: Any, class_names: list[str] | None, row: int, split: str) -> Label | None:
-    """A label as a number; None if there is none."""
+    """Return a label as a number; None for a missing one.
+
+    Raises:
+        TaskError: If it is no finite number, or its comma is ambiguous.
+    """
     if value is None or value != value or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, str) and THOUSANDS.fullmatch(value.strip()):
