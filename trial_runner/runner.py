@@ -108,7 +108,7 @@ class TorchRunner:
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """Implement `PackRunner`."""
+        """Hashes of the inputs by name; see `PackRunner`."""
         known = {"backbone": self.backbone.weights_sha256, "data": self.task.fingerprint}
         shape = self.backbone.shape
         if declared_family_of(shape) is not None:

@@ -190,7 +190,7 @@ class LanguageModelObjective(Objective):
         return -metrics[PROXY_LOSS] if PROXY_LOSS in metrics else score_of(self.metric, metrics[self.metric])
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
-        """See `Objective`; logits are computed at positions with labels alone."""
+        """Implement `Objective`; logits are computed at positions with labels alone."""
         texts = self._batch(self._task.splits[split], indices)
         units = (texts.labels != IGNORED).sum(axis=1)
         return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self._fewest_places > 0, units=units)
@@ -267,7 +267,7 @@ class LanguageModelObjective(Objective):
         return [ObjectiveMeasurement(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
     def rehearse(self, together: Pass, split: str) -> None:
-        """See `Objective`; sources have the longest length, and answers the largest allowed."""
+        """Implement `Objective`; sources have the longest length, and answers the largest allowed."""
         if not self._needs_texts:
             return
         rows = min(len(self._task.splits[split]), self._generation_batch_size(together.slots))

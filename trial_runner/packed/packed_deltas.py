@@ -93,7 +93,7 @@ class Group:
         return torch.cat([blocks.get(place, nothing) for place in range(self.slots)])
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of all modules, see `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
+        """Call a method of all modules of `PortDelta`; tensors are the group's rows, ``(G, B, ...)``."""
 
         def of_module(module: nn.Module, *given: Any) -> Any:
             return getattr(module, method)(*given)

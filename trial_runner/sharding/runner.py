@@ -264,12 +264,12 @@ class ShardedPack:
 
     @property
     def free_slots(self) -> int:
-        """Implement `Pack`."""
+        """Number of free slots of all ranks; see `Pack`."""
         return sum(answer.free_slots for answer in self._answers)
 
     @property
     def steps_to_reading(self) -> int:
-        """Implement `Pack`."""
+        """Smallest number of all ranks; see `Pack`."""
         return min((answer.steps_to_reading for answer in self._answers if answer.steps_to_reading), default=0)
 
     def admit(self, request: TrialRequest) -> None:

@@ -292,7 +292,7 @@ class ChatEncoder(Encoder):
         return told
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
-        """Tokenise unanswered dialogues, see `trial_runner.tasks.instruction.chats.as_question`; count the truncated ones.
+        """Tokenise dialogues of `trial_runner.tasks.instruction.chats.as_question`; count the truncated ones.
 
         The beginning of a long dialogue is cut, so that the text right before an answer stays.
         """
