@@ -28,7 +28,7 @@ from search_space.backbones import shape_of
 from search_space.dimensions import StackKind
 from trial_runner.backbones import config_of
 from trial_runner.backbones.locate import embedded_folder
-from trial_runner.meta_backbone import ImaginedPack
+from trial_runner.meta_backbone import MetaPack
 from trial_runner.packs.memory import USABLE
 from trial_runner.requests import Failure, TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner, runner_of
@@ -85,7 +85,7 @@ def real_runner(folder: str, tokens: int, batch: int) -> TorchRunner:
     texts = {"source": "source", "target": "target", "metric": "loss", "metrics": ("loss",)}
     keys: dict[str, Any] = {"text": ("text",), "label": "label"} if shape.kind is StackKind.ENCODER else texts
     kind = "classification" if shape.kind is StackKind.ENCODER else "summarisation"
-    prepared: Any = ImaginedPack(
+    prepared: Any = MetaPack(
         folder, Task(kind=kind, folder="data", max_tokens=tokens, **keys), slots=1, as_gpu=False
     )._objective._task  # type: ignore[attr-defined]
     few = {**prepared.splits, "validation": prepared.splits["validation"].first(batch)}

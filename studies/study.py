@@ -272,10 +272,10 @@ class Study:
                 of the study by estimate.
             seeds: Number of seeds of each step.
             name: Name of the ablation; None is the study's name with ``-ablate``.
-            progress: As in `confirm`.
-            take_over: As in `confirm`.
-            observers: As in `confirm`.
-            **fleet: As in `confirm`.
+            progress: See `confirm`.
+            take_over: See `confirm`.
+            observers: See `confirm`.
+            **fleet: See `confirm`.
 
         Raises:
             ConfirmationError: If there is no path between the two.

@@ -152,23 +152,7 @@ def test_no_file_is_longer_than_400_lines():
 
 
 # The language of the code; CONTRIBUTING.md has the rules. Places where a rule is wrong about a sentence are exceptions.
-LANGUAGE_EXCEPTIONS = {
-    "studies/analysis/discover/uniform_draws.py: matches",
-    "studies/backends/keeper_actor.py: agree",
-    "studies/backends/keeper_actor.py: __getattr__",
-    "studies/backends/tune.py: _Supervisor",
-    "studies/launch/study_creation.py: as_begun",
-    "studies/ledger/database.py: once",
-    "studies/ledger/engine.py: connected",
-    "studies/ledger/revisions/versions/first.py: upgrade",
-    "studies/study.py: ablate",
-}
-NOT_YET = {  # folders whose docstrings are still to be rewritten
-    "trial_runner",
-    *(f"trial_runner/{name}" for name in ("attachment", "backbones", "packs", "port_discovery", "tasks")),
-    *(f"trial_runner/tasks/{name}" for name in ("classification", "data", "embedded", "generation", "instruction")),
-    *(f"trial_runner/tasks/{name}" for name in ("metrics", "regression")),
-}
+LANGUAGE_EXCEPTIONS: frozenset[str] = frozenset()
 NOT_IMPERATIVE = re.compile(
     "an?|the|what|whether|who|how|of|one|two|each|every|all|any|no|none|as|in|on|at|for|from|with|by|to|that|this|those|"
     "these|where|when|which|whose|if|its|their|it|they|both|n?either|more|most|fewer|less|another|others?|same|such|some|"
@@ -218,7 +202,7 @@ def test_docstrings_follow_the_rules_of_the_language():
         place: rules
         for path, tree in TREES.items()
         for place, node, docstring in docstrings_of(path, tree)
-        if place.partition(":")[0].rpartition("/")[0] not in NOT_YET and (rules := rules_broken(node, docstring))
+        if (rules := rules_broken(node, docstring))
     }
     assert {place: rules for place, rules in broken.items() if place not in LANGUAGE_EXCEPTIONS} == {}
     assert sorted(LANGUAGE_EXCEPTIONS - broken.keys()) == [], "no longer needed"

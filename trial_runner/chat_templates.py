@@ -30,8 +30,9 @@ class _Renderer:
     def __init__(self) -> None:
         """Start it; it ends with this one, for it reads what this one writes."""
         self._lock = threading.Lock()
+        run = f"from trial_runner.chat_templates import render_requests as run; run({_SECONDS}, {_BYTES})"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from trial_runner.chat_templates import serve; serve({_SECONDS}, {_BYTES})"],
+            [sys.executable, "-c", run],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -89,7 +90,7 @@ def written(
     return answer["text"], [(begin, end) for begin, end in answer["spans"]]
 
 
-def serve(most_seconds: float, most_bytes: int) -> None:
+def render_requests(most_seconds: float, most_bytes: int) -> None:
     """Answer the questions of `_Renderer`, one a line, until there are no more."""
     import resource
     import signal

@@ -115,7 +115,7 @@ def check_is_new(path: Path) -> None:
         )
 
 
-def open_alike(folder: Path) -> None:
+def match_permissions(folder: Path) -> None:
     """Give all files of a folder the read permissions of the folder, within the umask.
 
     Libraries write weights for their owner alone, and copied files keep the modes of their source.
@@ -175,7 +175,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield temporary
         check_is_new(path)
         _check_whole(temporary)
-        open_alike(temporary)
+        match_permissions(temporary)
         temporary.rename(path)
     except OSError as error:
         why = error.strerror.lower() if error.strerror else error

@@ -30,7 +30,7 @@ _OF_CLASSES = ("classification", "regression")
 _ALL_IS_LEARNED = ("instruction",)
 
 
-class ImaginedPack(TrialPack):
+class MetaPack(TrialPack):
     """Pack of a backbone without weights; nothing can be trained in it.
 
     Attributes:
@@ -87,14 +87,14 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
         for key, own in module._parameters.items():
             if own is not None and id(own) not in made:
                 dtype = torch.bfloat16 if is_half or id(module) in products else torch.float32
-                made[id(own)] = nn.Parameter(_seen_as(own, dtype), requires_grad=False)
+                made[id(own)] = nn.Parameter(_expanded(own, dtype), requires_grad=False)
             module._parameters[key] = None if own is None else made[id(own)]
         for key, buffer in module._buffers.items():
-            module._buffers[key] = None if buffer is None else _seen_as(buffer, buffer.dtype)
+            module._buffers[key] = None if buffer is None else _expanded(buffer, buffer.dtype)
     return backbone_of(source, config, base, "", language_model=whole if has_head else None)
 
 
-def _seen_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def _expanded(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros((), dtype=dtype).expand(tensor.shape)
 
 

@@ -11,11 +11,11 @@ _START_FIELD = 19  # of /proc/PID/stat, counted from its state
 
 def machine_mark() -> str:
     """Return 12 hex digits that identify this machine since its start, and this container."""
-    return _mark_seen_by(os.getpid())
+    return _machine_mark_of(os.getpid())
 
 
 @lru_cache(maxsize=1)
-def _mark_seen_by(_process: int) -> str:
+def _machine_mark_of(_process: int) -> str:
     parts = [socket.gethostname()]
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:

@@ -32,7 +32,7 @@ from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
 from trial_runner.packs.out_of_memory import available_bytes, keep_freed
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.snapshots import load_snapshot, save_snapshot
-from trial_runner.port_discovery.proof import make_known
+from trial_runner.port_discovery.proof import ensure_supported
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.tasks import Prepared, Task, prepared_for
 from trial_runner.tasks.input_digest import InputDigest
@@ -251,7 +251,7 @@ def open_runner(
         TaskError: If the task cannot be loaded, or the inputs differ.
     """
     source = BackboneSource.of(backbone)
-    make_known(source.name)
+    ensure_supported(source.name)
     prepared = prepared_for(task, source.name)
     if inputs is not None:
         found = inputs.differences(InputDigest.of(prepared, source.name), task.kind)
@@ -282,7 +282,7 @@ def runner_of(
     register_attention()
     weights: Precision = "float64" if precision == "fp64" else "float32"
     source = BackboneSource.of(backbone)
-    make_known(source.name)
+    ensure_supported(source.name)
     place = default_device() if mesh is None else None  # what is shared out is read to the host
     loaded = OBJECTIVES[prepared.objective].load(source, precision=weights, attn_implementation=ATTENTION, device=place)
     return TorchRunner(loaded, prepared, precision=precision, mesh=mesh)

@@ -79,7 +79,7 @@ class KeeperActor:
 
     @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
     def agree(self, node: str, identity: Mapping[str, str]) -> None:
-        """Compare what a node has loaded with the first node's.
+        """Compare the backbone and data of a node with those of the first node.
 
         Raises:
             LaunchError: If it differs.
@@ -172,7 +172,7 @@ class KeeperClient:
         self._handle.meet.remote(worker, context.current_actor, context.get_node_id())
 
     def agree(self, node: str, identity: Mapping[str, str]) -> None:
-        """Send what was loaded here; see `KeeperActor.agree`. A difference ends the launch."""
+        """Send the identity of this node's backbone and data to `KeeperActor.agree`. A difference ends the launch."""
         try:
             self._call(lambda: self._handle.agree.remote(node, dict(identity)))
         except LaunchError as error:
@@ -189,7 +189,7 @@ class KeeperClient:
         return content
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        """A method of the `studies.runtime.keeper.StudyKeeper`, which serves one call at a time."""
+        """Forward to a method of `studies.runtime.keeper.StudyKeeper`, one call at a time."""
         if method.startswith("_"):  # copy and pickle look up names that the keeper does not have
             raise AttributeError(method)
         return lambda *arguments: self._call(lambda: self._handle.call.remote(method, *arguments))

@@ -133,7 +133,7 @@ def _environment(order: DriverOrder) -> dict[str, str]:
 
 
 class _Supervisor:
-    """Receives messages of the driver, checks the clock and stop requests, and ends what does not end by itself."""
+    """Supervision of the driver: its messages, the clock, stop requests, and the end of a driver that hangs."""
 
     def __init__(self, driver: DriverProcess, order: DriverOrder, watch: Watch) -> None:
         self._driver = driver

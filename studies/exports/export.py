@@ -23,7 +23,7 @@ from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import is_whole
 from studies.study_file.recorded_specification import recorded_specification
 from trial_runner.backbones import EMBEDDED, config_of, embedded_folder, load_tokenizer, tokenizer_id
-from trial_runner.port_discovery.proof import make_known
+from trial_runner.port_discovery.proof import ensure_supported
 from trial_runner.requests import Reading
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def write_export(source: ExportSource, folder: Path, *, kind: ExportKind = "delt
 def _source(
     ledger: Ledger, study: StudyRecord, trial: TrialRecord, anew: Callable[[Reading], None] | None
 ) -> ExportSource:
-    make_known(study.backbone)
+    ensure_supported(study.backbone)
     config = config_of(study.backbone)
     family = family_of(config)
     shape = family.read_shape(config)

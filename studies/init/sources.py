@@ -14,7 +14,7 @@ from trial_runner.files import expanded
 from trial_runner.huggingface import is_hub_name, quiet_datasets
 from trial_runner.tasks import SPLITS, Task
 from trial_runner.tasks.data.folder import OTHER_NAMES, find_files, held_files
-from trial_runner.tasks.data.formats import READABLE, SAVED, has_known_suffix, head_rows, reader_of, stem_of
+from trial_runner.tasks.data.formats import READABLE, SAVED, has_data_suffix, head_rows, reader_of, stem_of
 from trial_runner.tasks.data.hub import opened_hub
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def data_source_of(given: Sequence[str | Path], *, configuration: str | None = N
     if not missing:
         return _of_files(paths)
     name = str(given[0])
-    is_path = len(given) > 1 or has_known_suffix(paths[0]) or name.startswith((".", "/", "~"))
+    is_path = len(given) > 1 or has_data_suffix(paths[0]) or name.startswith((".", "/", "~"))
     if is_path or not is_hub_name(name):
         raise TaskError(f"data must be a folder, files or a dataset of the hub; there is no {missing[0]}.")
     with opened_hub(name, configuration) as held:

@@ -16,7 +16,7 @@ from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.backbones import config_of
-from trial_runner.port_discovery.proof import make_known
+from trial_runner.port_discovery.proof import ensure_supported
 from trial_runner.tasks import prepared_for
 from trial_runner.tasks.kind import Prepared
 
@@ -33,7 +33,7 @@ def space_of(specification: Specification, budget: int | None = None) -> SearchS
         specification: Study file.
         budget: Largest number of parameters; None for that of the study file.
     """
-    make_known(specification.backbone.name)
+    ensure_supported(specification.backbone.name)
     shape = shape_of(config_of(specification.backbone.name))
     most = specification.budget_parameters(shape) if budget is None else budget
     return SearchSpace(shape=shape, budget=most, options=specification.space_options)

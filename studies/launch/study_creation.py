@@ -32,7 +32,7 @@ def as_begun(specification: Specification, storage_url: str) -> BegunSpecificati
     A study without a begun trial is ignored: `create_or_continue` replaces it.
 
     Raises:
-        StudyChangedError: With one line per key that differs.
+        StudyChangedError: One line per key that differs.
         WishError: If it is not a search study.
     """
     try:

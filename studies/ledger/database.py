@@ -202,7 +202,7 @@ class Database:
         """Run a transaction without retries.
 
         Raises:
-            StorageError: In place of every error of the driver.
+            StorageError: Replacement of every error of the driver.
         """
         try:
             with (self._writer if writes else self._reader).begin() as connection:

@@ -177,7 +177,7 @@ class _SameFile:
         """Return a new connection.
 
         Raises:
-            StorageError: As `check`.
+            StorageError: Error of `check`.
         """
         self.check()
         connection = _connect_sqlite(self._file, access)

@@ -141,9 +141,9 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | Non
         BackboneError: If the backbone has no config.
         SearchSpaceError: If its family is not supported.
     """
-    from trial_runner.meta_backbone import ImaginedPack
+    from trial_runner.meta_backbone import MetaPack
 
-    whole = ImaginedPack(specification.backbone, specification.task, slots=1)
+    whole = MetaPack(specification.backbone, specification.task, slots=1)
     examples = specification.training.examples_of(whole.tokens)
     measured = cache(lambda way: _measured(specification, way))
     weights = HeldWeights(
@@ -199,7 +199,7 @@ def _memory_options(training: Training, examples: int) -> Iterator[_MemoryOption
 
 def _measured(specification: Specification, way: _MemoryOption) -> "tuple[MemoryPlan, MemoryPlan]":
     """Return the measured plans of one trial and of two."""
-    from trial_runner.meta_backbone import ImaginedPack
+    from trial_runner.meta_backbone import MetaPack
 
     shape = shape_of(config_of(specification.backbone.name))
     budget = specification.budget_parameters(shape)
@@ -210,7 +210,7 @@ def _measured(specification: Specification, way: _MemoryOption) -> "tuple[Memory
         TrialRequest(trial=number, attempt=1, configuration=one, learning_rates=rates, plan=training, seed=number)
         for number, one in enumerate(_probes(shape, budget))
     ]
-    pack = ImaginedPack(specification.backbone, specification.task, slots=2)
+    pack = MetaPack(specification.backbone, specification.task, slots=2)
     return pack.memory_of(requests[0]), pack.memory_of(*requests)
 
 

@@ -15,7 +15,7 @@ from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
 from trial_runner.backbones import Backbone, BackboneSource, load_backbone, load_language_model
 from trial_runner.linear_layers import held_bytes, products_of
-from trial_runner.meta_backbone import ImaginedPack
+from trial_runner.meta_backbone import MetaPack
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
@@ -59,7 +59,7 @@ def test_weights_are_reckoned_in_their_true_size(family, held, tiny_backbone, tm
     real = load_backbone(source).model
     for layer in products_of(real):
         layer.to(torch.bfloat16)  # as a GPU has it
-    assert ImaginedPack(source, CLASSES, slots=1).weights_bytes == held_bytes(real)
+    assert MetaPack(source, CLASSES, slots=1).weights_bytes == held_bytes(real)
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_weights_are_reckoned_in_their_true_size(family, held, tiny_backbone, tm
 def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family, task, tiny_backbone, tmp_path):
     folder = tiny_backbone(family)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    imagined = ImaginedPack(str(tmp_path), task, slots=2, as_gpu=False)
+    imagined = MetaPack(str(tmp_path), task, slots=2, as_gpu=False)
     planned = imagined.memory_of(*requests_for(imagined))
     load: Callable[..., Backbone] = load_backbone if task is CLASSES else load_language_model
     prepared: Any = imagined._objective._task  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ def test_meta_gpu_keeps_half_precision_products_only(tiny_backbone, tmp_path):
     config = json.loads((tiny_backbone("qwen3") / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 4096}))
     task = Task(**{**vars_of(TEXTS), "max_tokens": 500})
-    on_cpu, on_gpu = (ImaginedPack(str(tmp_path), task, slots=1, as_gpu=way) for way in (False, True))
+    on_cpu, on_gpu = (MetaPack(str(tmp_path), task, slots=1, as_gpu=way) for way in (False, True))
     assert on_gpu.weights_bytes < on_cpu.weights_bytes
     steps = [pack.memory_of(requests_for(pack)[1]).step_bytes for pack in (on_gpu, on_cpu)]
     assert steps[0] < steps[1] / 4  # 4 heads of 508 x 508 tokens are most of what a CPU keeps
@@ -113,7 +113,7 @@ def vars_of(task: Task) -> dict[str, Any]:
 
 def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone):
     folder = str(tiny_backbone("qwen3"))
-    on_cpu, on_gpu = (ImaginedPack(folder, TEXTS, slots=1, as_gpu=way)._objective for way in (False, True))
+    on_cpu, on_gpu = (MetaPack(folder, TEXTS, slots=1, as_gpu=way)._objective for way in (False, True))
     rows = np.arange(4)
     plain, padded = on_cpu.batch("train", rows), on_gpu.batch("train", rows)
     assert (plain.has_fixed_shapes, padded.has_fixed_shapes) == (False, True)

@@ -78,7 +78,7 @@ def _of_positions(module: Any, table: Any, tap: HeadEdits | None) -> tuple[Tenso
     # rows of positions are the same whatever stands before the tokens
     with nullcontext() if slot_dropout is None else at_zero_offset(slot_dropout):
         rows = module.pos_dropout(rows)
-        with nullcontext() if tap is None else tap.apart(rows):
+        with nullcontext() if tap is None else tap.for_rows(rows):
             projected = (module.query_proj(rows), module.key_proj(rows))
     queries, keys = (_by_head(one, module.num_attention_heads) for one in projected)
     return queries, keys

@@ -53,7 +53,7 @@ class HeadEdits:
         return 1 if plan is None else plan.slots
 
     @contextmanager
-    def apart(self, rows: Tensor) -> Iterator[None]:
+    def for_rows(self, rows: Tensor) -> Iterator[None]:
         """Edit the projections of non-token rows ``(K, P, D)`` within the context; those of tokens are restored."""
         plan = self._plan()
         of_tokens = dict(self._values)

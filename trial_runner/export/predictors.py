@@ -45,7 +45,7 @@ MERGED, PEFT = "merged", "peft"
 _READABLE = (DELTASPACE, PEFT, MERGED)
 
 
-Logits = Callable[[Batch], Tensor]
+LogitsFunction = Callable[[Batch], Tensor]
 """Function that returns the logits ``(B, labels)`` of a batch."""
 
 
@@ -127,7 +127,7 @@ class OpenedExport:
             )
         return tokenizer
 
-    def labeller(self) -> tuple[Logits, Mapping[str, Any]]:
+    def labeller(self) -> tuple[LogitsFunction, Mapping[str, Any]]:
         """Return a function that computes logits of labels, and the entries of the backbone's ``config.json``.
 
         Raises:
@@ -145,7 +145,7 @@ class OpenedExport:
         delta = load_delta(loaded, self.folder)
         return delta.logits, config_of(self.source)
 
-    def _merged(self) -> tuple[Logits, Mapping[str, Any]]:
+    def _merged(self) -> tuple[LogitsFunction, Mapping[str, Any]]:
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
         model.to(self.device).eval()
@@ -156,7 +156,7 @@ class OpenedExport:
 
         return logits, model.config.backbone
 
-    def _adapter(self, labels: tuple[str, ...]) -> tuple[Logits, Mapping[str, Any]]:
+    def _adapter(self, labels: tuple[str, ...]) -> tuple[LogitsFunction, Mapping[str, Any]]:
         config = config_of(self.source)
         kind = shape_of(config).kind
         target = peft_target(kind, self.source, has_head=True)

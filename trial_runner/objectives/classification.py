@@ -173,4 +173,4 @@ class ClassificationObjective(Objective):
         return split.batch(indices, self._frozen.pad_token_id, multiple_of=self._multiple_of)
 
 
-CLASSIFICATION = ObjectiveFactory(load=load_backbone, make=ClassificationObjective)
+CLASSIFICATION_OBJECTIVE = ObjectiveFactory(load=load_backbone, make=ClassificationObjective)

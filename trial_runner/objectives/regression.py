@@ -61,4 +61,4 @@ class RegressionObjective(ClassificationObjective):
         return ObjectiveMeasurement(metrics=metrics, examples=ExampleLosses.of(losses))
 
 
-REGRESSION = ObjectiveFactory(load=load_backbone, make=RegressionObjective)
+REGRESSION_OBJECTIVE = ObjectiveFactory(load=load_backbone, make=RegressionObjective)

@@ -171,7 +171,7 @@ class Lane:
                 slot.seconds += seconds
             if failures:
                 break
-        return failures | self.read()
+        return failures | self.collect_losses()
 
     def rehearse(self) -> None:
         """Compute a step whose results are discarded, as a memory plan does with fake tensors.
@@ -277,7 +277,7 @@ class Lane:
         totals = on_device(sums, device.device).to(device.dtype)
         return [(start, replace(batch, totals=totals)) for start, batch in parts]
 
-    def read(self) -> Failures:
+    def collect_losses(self) -> Failures:
         """Collect the losses of the steps since the last call; a slot fails at the first non-finite loss or norm."""
         if not self._unread:
             return {}

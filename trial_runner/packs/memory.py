@@ -63,7 +63,7 @@ class MemoryPlan:
     is_recorded: bool = False
     evaluated: int = 1
 
-    def beside(self, other: "MemoryPlan") -> "MemoryPlan":
+    def followed_by(self, other: "MemoryPlan") -> "MemoryPlan":
         """Return the plan of both, computed one after the other."""
         return MemoryPlan(
             held_bytes=self.held_bytes + other.held_bytes,

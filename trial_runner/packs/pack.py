@@ -140,7 +140,7 @@ class TrialPack:
                 planned_memory(self._frozen, self._objective, members, is_recorded=is_recorded)
                 for members in self._shared_out(slots)
             ]
-        return reduce(MemoryPlan.beside, plans)
+        return reduce(MemoryPlan.followed_by, plans)
 
     def _new_slot(self, request: TrialRequest) -> TrialSlot:
         deltas = self._deltas(request)
@@ -287,7 +287,7 @@ class TrialPack:
                 try:
                     failed |= lane.advance(ahead)
                 except OUT_OF_MEMORY as error:
-                    failed |= lane.read()
+                    failed |= lane.collect_losses()
                     failed |= self._made_smaller(lane.slots, error)
                     break
         return [self._drop(slot, reason) for slot, reason in failed.items()]

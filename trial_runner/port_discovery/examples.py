@@ -16,7 +16,7 @@ from search_space.gates import GATES, Add, Gate
 from search_space.validity import check_on
 
 Example = tuple[tuple[Port, Port | None], Form, Gate]
-Examples = Callable[[BackboneShape], tuple[Example, ...]]
+ExampleFactory = Callable[[BackboneShape], tuple[Example, ...]]
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MORE_TENSORS = 20
@@ -41,14 +41,14 @@ def _made(kinds: Mapping[str, Any], said: Mapping[str, Any], shape: BackboneShap
     return from_fields(kinds[said["name"]], fields)
 
 
-FORM_EXAMPLES: Mapping[str, Examples] = {
+FORM_EXAMPLES: Mapping[str, ExampleFactory] = {
     name: partial(_examples, said, name) for name, said in _TABLES["forms"].items()
 }
-"""Examples of each form, of the smallest sizes, for every location with its ports."""
-GATE_EXAMPLES: Mapping[str, Examples] = {
+"""ExampleFactory of each form, of the smallest sizes, for every location with its ports."""
+GATE_EXAMPLES: Mapping[str, ExampleFactory] = {
     name: partial(_examples, said, name) for name, said in _TABLES["gates"].items()
 }
-"""Examples of each gate, of the smallest sizes."""
+"""ExampleFactory of each gate, of the smallest sizes."""
 
 
 def examples_at(site: Site, shape: BackboneShape) -> Iterator[Edit]:

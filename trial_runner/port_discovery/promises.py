@@ -71,7 +71,7 @@ def moved(deltas: DeltaSet, *, seed: int = 1, by: float = 0.3) -> DeltaSet:
     return deltas
 
 
-def starts_as_nothing(edit: Edit) -> bool:
+def is_identity_at_start(edit: Edit) -> bool:
     """Return whether an edit leaves the frozen model unchanged at the start of training, bit for bit."""
     if edit.gate.multiplies or edit.gate.starts_closed:
         return True
@@ -145,7 +145,7 @@ def _check_start(rig: Rig, deltas: DeltaSet) -> None:
 
     A first change may be so small that norms, which models compute in float32, round it away.
     """
-    felt = [edit for edit in deltas.configuration.edits if not starts_as_nothing(edit)]
+    felt = [edit for edit in deltas.configuration.edits if not is_identity_at_start(edit)]
     if felt and all(may_be_silent(edit.form) for edit in felt):
         return
     with torch.no_grad():

@@ -55,7 +55,7 @@ class Proof:
     seconds: float = 0.0
 
 
-def make_known(backbone: str) -> None:
+def ensure_supported(backbone: str) -> None:
     """Ensure that a backbone has a family, or a table that satisfies the contract.
 
     Raises:

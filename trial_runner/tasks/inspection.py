@@ -9,7 +9,7 @@ from typing import Any
 from search_space.closest_name import name_hint
 from trial_runner.errors import TaskError
 from trial_runner.tasks.data.column_kinds import Column, ColumnKind, flat, names_of
-from trial_runner.tasks.data.columns import TRANSLATION
+from trial_runner.tasks.data.columns import TRANSLATION_COLUMN
 from trial_runner.tasks.kinds import TASK_KINDS
 
 _LABELS = ("label", "labels", "gold_label", "class", "sentiment", "intent", "emotion", "is_duplicate", "y")
@@ -94,7 +94,7 @@ def _wished_task(columns: Mapping[str, Column], kind: str | None, wished: Mappin
     if "label" in wished or "text" in wished:
         return _labelled(columns, kind, wished)
     if kind == "question_answering" or set(wished) & set(_ASKED):
-        return _asked(columns, wished)
+        return _questions(columns, wished)
     if not wished:
         return None
     if not {"source", "target"} <= set(wished):
@@ -111,7 +111,7 @@ def _path_of(known: Mapping[str, Column], value: Any) -> Any:
     """
     if not isinstance(value, str):
         return [_path_of(known, each) for each in value]
-    for name in (value, f"{TRANSLATION}.{value}"):
+    for name in (value, f"{TRANSLATION_COLUMN}.{value}"):
         if name in known:
             return name
     holder = known.get(value.partition(".")[0])
@@ -134,7 +134,7 @@ def _check_keys(kind: str, wished: Mapping[str, Any]) -> None:
         raise TaskError(f"--kind {kind} takes {options}; got {', '.join(wrong)}. Leave it out, or take another kind.")
 
 
-def _asked(columns: Mapping[str, Column], wished: Mapping[str, Any]) -> Keys:
+def _questions(columns: Mapping[str, Column], wished: Mapping[str, Any]) -> Keys:
     """Return a task of questions: its columns by the given names, else by usual ones.
 
     Raises:
@@ -164,7 +164,7 @@ def _written_kind(columns: Mapping[str, Column], source: str, target: str) -> st
 def _is_translation(one: Column) -> bool:
     """Return whether a column holds texts by language: called so, or with codes of languages as its fields."""
     names = _names_of_texts(one)
-    return len(names) > 1 and (one.name == TRANSLATION or all(map(_LANGUAGE.fullmatch, names)))
+    return len(names) > 1 and (one.name == TRANSLATION_COLUMN or all(map(_LANGUAGE.fullmatch, names)))
 
 
 def _names_of_texts(one: Column) -> list[str]:
@@ -301,14 +301,14 @@ def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]
     kinds = (ColumnKind.TEXTS, ColumnKind.OTHER)
     for choices in (one for one in columns if one.kind in kinds and one.name in _CHOICES):
         for right in answers:
-            if right is not choices and _says_which(right, choices):
+            if right is not choices and _is_right_choice(right, choices):
                 raise TaskError(
                     f"multiple choice is no kind of task here: {right.name!r} says which text of {choices.name!r} is "
                     "right. Make a row of every choice, beside its question, and label it right or wrong."
                 )
 
 
-def _says_which(right: Column, choices: Column) -> bool:
+def _is_right_choice(right: Column, choices: Column) -> bool:
     """Return whether each value is an index in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
     pairs = zip(right.values, map(_offered, choices.values), strict=True)
     return all(value in (*range(len(texts) + 1), *texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)

@@ -245,7 +245,7 @@ def some_rows(count: int, most: int) -> npt.NDArray[np.int64]:
     return rows
 
 
-class Takeable(ABC):
+class Sliceable(ABC):
     """Examples from which a subset can be selected."""
 
     __slots__ = ()

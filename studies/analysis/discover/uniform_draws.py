@@ -59,7 +59,7 @@ class PartTraits:
         return tuple(sorted(counted, key=lambda value: (-counted[value], value)))
 
     def matches(self, number: int, dimension: str) -> Mapping[str, tuple[int, ...]]:
-        """Return the otherwise equal structures by other value of a dimension, except for what must change with it.
+        """Return the structures that differ in one dimension and its dependent traits alone, by its value.
 
         A trait of one structure alone, such as an activation, is no difference. Of several structures those that
         differ least are returned.

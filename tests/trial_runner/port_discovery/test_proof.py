@@ -15,7 +15,7 @@ from search_space.dimensions import Port, Positions, Site, StackKind
 from search_space.errors import UnsupportedBackboneError
 from trial_runner.backbones import config_of
 from trial_runner.port_discovery.derivation import derive
-from trial_runner.port_discovery.proof import make_known, proof_of
+from trial_runner.port_discovery.proof import ensure_supported, proof_of
 from trial_runner.port_discovery.small_copy import model_of, shape_of_model
 from trial_runner.port_discovery.trace import TRACED, register_tracing, traced
 
@@ -81,13 +81,13 @@ def test_unknown_family_is_used_through_a_proven_table(tmp_path):
     places = family.ports(shape).ports
     assert places["decoder", Site.FFN, Port.M].module == "fc2"
     assert places["decoder", Site.DECODER_SELF, Port.O].module == "self_attn.out_proj"
-    make_known(folder)  # what is kept is taken
+    ensure_supported(folder)  # what is kept is taken
 
 
 def test_unsupported_attention_argument_is_named(tmp_path):
     folder = folder_of(tmp_path, "gpt_oss", GPT_OSS)
     with pytest.raises(UnsupportedBackboneError, match=r"gpt_oss backbones have no table.*got s_aux") as caught:
-        make_known(folder)
+        ensure_supported(folder)
     assert "\n" not in str(caught.value)
     with pytest.raises(UnsupportedBackboneError) as again:
         config_of(folder)
@@ -99,7 +99,7 @@ def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path):
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     folder = folder_of(tmp_path, "pegasus", {**sizes, **heads})
     with pytest.raises(UnsupportedBackboneError, match=r"it is an encoder-decoder, .* bart, mbart, marian, t5") as told:
-        make_known(folder)
+        ensure_supported(folder)
     assert "\n" not in str(told.value)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from trial_runner.tasks.evaluation import compute, score_of
 from trial_runner.tasks.kind import Prepared
 from trial_runner.tasks.metrics import METRICS, Measures
-from trial_runner.tasks.splits import Takeable
+from trial_runner.tasks.splits import Sliceable
 from trial_runner.tasks.token_rows import TokenRows
 
 
@@ -32,7 +32,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Split(Takeable):
+class Split(Sliceable):
     """Tokenised examples, concatenated.
 
     Attributes:

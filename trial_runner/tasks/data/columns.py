@@ -9,7 +9,7 @@ from trial_runner.tasks.task import Grouping
 if TYPE_CHECKING:
     from datasets import Dataset
 
-TRANSLATION = "translation"  # the hub's column of texts by language
+TRANSLATION_COLUMN = "translation"  # the hub's column of texts by language
 _LISTS = ("text", "input_text")  # keys of the answer texts in SQuAD and CoQA
 
 
@@ -126,8 +126,8 @@ def _path(dataset: "Dataset", name: str) -> list[str] | None:
     first, *rest = name.split(".")
     if rest and first in present:
         return [first, *rest] if _leads_on(dataset.features[first], rest) else None
-    if TRANSLATION in present and _leads_on(dataset.features[TRANSLATION], [name]):
-        return [TRANSLATION, name]
+    if TRANSLATION_COLUMN in present and _leads_on(dataset.features[TRANSLATION_COLUMN], [name]):
+        return [TRANSLATION_COLUMN, name]
     return None
 
 

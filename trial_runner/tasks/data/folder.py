@@ -8,7 +8,7 @@ from trial_runner.errors import TaskError
 from trial_runner.files import expanded
 from trial_runner.tasks.data.formats import (
     SAVED,
-    has_known_suffix,
+    has_data_suffix,
     is_part,
     opened_rows,
     reader_of,
@@ -65,7 +65,7 @@ def held_files(folder: Path) -> list[Path]:
     """
     entries = sorted(folder.iterdir())
     for entry in entries:
-        if entry.is_dir() and has_known_suffix(entry) and reader_of(entry) is None:
+        if entry.is_dir() and has_data_suffix(entry) and reader_of(entry) is None:
             raise TaskError(f"{entry.name} of {folder} must be a file; it is a folder. Move what it holds up.")
     return [entry for entry in entries if reader_of(entry) is not None]
 
@@ -96,7 +96,7 @@ def _one_split(folder: Path, files: list[Path], split: str) -> tuple[Path, ...]:
 def _missing(folder: Path, wanted: str) -> TaskError:
     held = ", ".join(sorted(file.name for file in folder.iterdir())) or "nothing"
     suffixes = ".jsonl, .json, .csv, .tsv, .parquet, .arrow, or a folder that datasets saved"
-    more = "" if has_known_suffix(Path(wanted)) else suffixes
+    more = "" if has_data_suffix(Path(wanted)) else suffixes
     return TaskError(f"a task's folder must hold {wanted}{more}; {folder} holds: {held}.")
 
 

@@ -48,7 +48,7 @@ def reader_of(path: Path) -> str | None:
     return _READERS.get(_suffix(path))
 
 
-def has_known_suffix(path: Path) -> bool:
+def has_data_suffix(path: Path) -> bool:
     """Return whether a name has the suffix of a file of rows; the file itself is not examined."""
     return _suffix(path) in _READERS
 

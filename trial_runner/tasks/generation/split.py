@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from search_space.dimensions import StackKind
 from trial_runner.tasks.kind import Prepared
-from trial_runner.tasks.splits import Takeable
+from trial_runner.tasks.splits import Sliceable
 from trial_runner.tasks.task import Decoding
 from trial_runner.tasks.token_rows import TokenRows, rounded
 
@@ -38,7 +38,7 @@ class TextBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WrittenSplit(Takeable):
+class WrittenSplit(Sliceable):
     """Tokenised examples of a task whose answer is a text.
 
     Attributes:

@@ -46,7 +46,7 @@ class RawChats(RowTuples):
 
     def keys(self) -> list[str]:
         """Return a key per row, equal for dialogues whose questions differ only in case and white space."""
-        return [normalised("\n".join(each["content"] for each in asked_of(chat))) for chat in self.chats]
+        return [normalised("\n".join(each["content"] for each in unanswered(chat))) for chat in self.chats]
 
     def origins(self) -> list[str]:
         """Return the keys."""
@@ -78,7 +78,7 @@ def answers_of(chat: Chat) -> list[int]:
     return [place for place, message in enumerate(chat) if message["role"] == ASSISTANT]
 
 
-def asked_of(chat: Chat) -> Chat:
+def unanswered(chat: Chat) -> Chat:
     """Return a dialogue before its last answer; without an answer all of it."""
     answers = answers_of(chat)
     return chat[: answers[-1]] if answers else chat

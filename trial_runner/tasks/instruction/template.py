@@ -72,7 +72,7 @@ _TAG = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RenderedChat:
     """Tokenised dialogue.
 
     Attributes:
@@ -124,8 +124,8 @@ class ChatEncoder(Encoder):
                 "was made to be talked with, or learn plain texts: text names their column."
             )
         probe = ({"role": "user", "content": "a"}, {"role": "assistant", "content": "b"})
-        told = self.told(with_system(probe, task), where="a dialogue of two messages")
-        self.eos_token_id = told.ids[told.answers[-1][1] - 1]
+        rendered = self.render(with_system(probe, task), where="a dialogue of two messages")
+        self.eos_token_id = rendered.ids[rendered.answers[-1][1] - 1]
 
     @property
     def identity(self) -> str:
@@ -163,7 +163,7 @@ class ChatEncoder(Encoder):
                 f"{one_line(error)}. Mend them, or choose another backbone."
             ) from error
 
-    def told(self, chat: Chat, *, where: str) -> Told:
+    def render(self, chat: Chat, *, where: str) -> RenderedChat:
         """Tokenise a dialogue.
 
         Args:
@@ -175,7 +175,7 @@ class ChatEncoder(Encoder):
         """
         if chat[0]["role"] == PLAIN:
             ids = [*self._tokens(chat[0]["content"])[0], self.eos_token_id]
-            return Told(ids=ids, answers=((1, len(ids)),), prompt=[])
+            return RenderedChat(ids=ids, answers=((1, len(ids)),), prompt=[])
         places = answers_of(chat)
         whole = self.text(chat[: places[-1] + 1])
         ids, offsets = self._tokens(whole)
@@ -185,7 +185,7 @@ class ChatEncoder(Encoder):
             found = [self._by_difference(chat, place, whole, offsets, where) for place in learned]
         prompt = self._before(chat, places[-1], whole, where)
         answers = tuple(self._ended(ids, *span, where) for span in found[-len(learned) :])
-        return Told(
+        return RenderedChat(
             ids=ids, answers=answers, prompt=self._tokens(prompt)[0], reference=chat[places[-1]]["content"].strip()
         )
 
@@ -253,43 +253,43 @@ class ChatEncoder(Encoder):
             name: Name of the split. Train keeps no references.
         """
         longest = self._task.max_tokens
-        kept: list[Told] = []
+        kept: list[RenderedChat] = []
         rows: list[int] = []
         cut = 0
         for row, chat in enumerate(raw.chats):
             first = next((message["content"] for message in chat if message["role"] != SYSTEM), "")
             where = f"the dialogue {beginning(first)!r} of {name}"
-            told: Told | None = self.told(chat, where=where)
-            if told is not None and len(told.ids) > longest:
-                told = self._shortened(chat, told, where, has_reference=bool(raw.references[row]))
-                cut += told is not None
-            if told is not None:
-                kept.append(replace(told, ids=told.ids[:longest]))
+            rendered: RenderedChat | None = self.render(chat, where=where)
+            if rendered is not None and len(rendered.ids) > longest:
+                rendered = self._shortened(chat, rendered, where, has_reference=bool(raw.references[row]))
+                cut += rendered is not None
+            if rendered is not None:
+                kept.append(replace(rendered, ids=rendered.ids[:longest]))
                 rows.append(row)
         references = tuple(
-            () if name == "train" else raw.references[row] or (told.reference,)
-            for row, told in zip(rows, kept, strict=True)
+            () if name == "train" else raw.references[row] or (rendered.reference,)
+            for row, rendered in zip(rows, kept, strict=True)
         )
         split = ChatSplit(
-            rows=TokenRows.of([told.ids for told in kept]),
-            learned=np.concatenate([_learned(told, longest) for told in kept] or [np.zeros(0, dtype=np.bool_)]),
-            sources=TokenRows.of([told.prompt for told in kept]),
+            rows=TokenRows.of([rendered.ids for rendered in kept]),
+            learned=np.concatenate([_learned(rendered, longest) for rendered in kept] or [np.zeros(0, dtype=np.bool_)]),
+            sources=TokenRows.of([rendered.prompt for rendered in kept]),
             references=references,
             groups=tuple(raw.groups[row] for row in rows),
         )
         cuts = [Cut(split=name, what="dialogues", count=cut, of=len(raw), tokens=longest)] if cut else []
         return split, cuts, len(raw) - len(rows)
 
-    def _shortened(self, chat: Chat, told: Told, where: str, *, has_reference: bool) -> Told | None:
+    def _shortened(self, chat: Chat, rendered: RenderedChat, where: str, *, has_reference: bool) -> RenderedChat | None:
         """Return a long dialogue up to the last answer that begins early enough; None if there is none."""
         longest = self._task.max_tokens
         places = answers_of(chat)
-        while told.answers[-1][0] >= longest or len(told.prompt) >= longest:
+        while rendered.answers[-1][0] >= longest or len(rendered.prompt) >= longest:
             places = places[:-1]
             if not places or has_reference:  # what is measured against belongs to the last answer
                 return None
-            told = self.told(chat[: places[-1] + 1], where=where)
-        return told
+            rendered = self.render(chat[: places[-1] + 1], where=where)
+        return rendered
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokenise dialogues of `trial_runner.tasks.instruction.chats.as_question`; count the truncated ones.
@@ -312,9 +312,9 @@ def _tokens_between(offsets: npt.NDArray[np.int64], begin: int, end: int) -> tup
     return first, first + int(inside.sum())
 
 
-def _learned(told: Told, longest: int) -> npt.NDArray[np.bool_]:
+def _learned(rendered: RenderedChat, longest: int) -> npt.NDArray[np.bool_]:
     """Return the mask of the learned tokens of a dialogue; the first token has none before it that could predict it."""
-    learned = np.zeros(min(len(told.ids), longest), dtype=np.bool_)
-    for begin, end in told.answers:
+    learned = np.zeros(min(len(rendered.ids), longest), dtype=np.bool_)
+    for begin, end in rendered.answers:
         learned[max(begin, 1) : end] = True
     return learned

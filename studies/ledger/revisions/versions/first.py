@@ -5,4 +5,4 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Nothing comes before."""
+    """Do nothing: this is the first revision."""
