@@ -189,7 +189,7 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
     return copied
 
 
-def merge(ledger: Ledger, other_url: str) -> list[Copied]:
+def merge_studies(ledger: Ledger, other_url: str) -> list[Copied]:
     """Copy the studies of another database into this one; their files stay where they are.
 
     Raises:

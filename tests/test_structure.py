@@ -142,6 +142,30 @@ def test_no_class_name_stands_for_two_things():
     assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
 
 
+SAME_MEANING = frozenset(  # a function of the Python interface has the name of the one that does its work
+    {"check", "count", "launch", "main", "plan", "predict", "shape_of", "studies", "train", "upgrade"}
+)
+
+
+def test_no_function_or_alias_has_two_meanings():
+    places: dict[str, dict[str, str]] = {}
+    for path, tree in TREES.items():
+        if name_of(path).startswith("deltaspace/commands/"):  # a command is named like the function that it calls
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                name, text = node.name, name_of(path)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name, text = node.targets[0].id, ast.unparse(node.value)
+            else:
+                continue
+            if not name.startswith("_") and not name.isupper():
+                places.setdefault(name, {})[f"{name_of(path)}:{node.lineno}"] = text
+    several = {name: sorted(found) for name, found in places.items() if len(set(found.values())) > 1}
+    assert {name: found for name, found in several.items() if name not in SAME_MEANING} == {}
+    assert sorted(SAME_MEANING - several.keys()) == [], "no longer needed"
+
+
 def test_modules_are_nouns():
     names = {part for path in SOURCES for part in (*path.parent.relative_to(ROOT).parts, path.stem)}
     assert {name for name in names if name.endswith("ing") and name.split("_")[-1] not in FIELD_NOUNS} == set()

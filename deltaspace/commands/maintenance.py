@@ -130,11 +130,11 @@ def merge(other: str, storage: str) -> None:
     a study whose name is taken gets a name with a number.
     """
     from studies.ledger.ledger import Ledger
-    from studies.maintenance import merge as merged
+    from studies.maintenance import merge_studies
 
     reading(other).close()  # nothing is created here for one that is none
     with Ledger.open(storage) as ledger:
-        for one in merged(ledger, other):
+        for one in merge_studies(ledger, other):
             if not one.is_new:
                 say(f"{one.study.name}: left out; it is here already as {one.name}.", err=True)
             elif one.name != one.study.name:

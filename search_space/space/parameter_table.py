@@ -44,7 +44,7 @@ def parameters_of_space(
     if any(FFN in (both := sized & {*parts}) and len(both) > 1 for parts in placements.values()):
         table["attention_share"] = _range(options.attention_share, log=False)
     for side in sides(part for part, one in part_spaces.items() if one.can_split):
-        table[split_parameter(side)] = _range(options.split, log=False)
+        table[split_name(side)] = _range(options.split, log=False)
     for side in sides(part_spaces):
         table |= _of_layers(side, layers)
     if options.budget_fractions[0] < options.budget_fractions[1]:
@@ -90,7 +90,7 @@ def sides(parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(side_of(part) for part in parts))
 
 
-def split_parameter(side: str) -> str:
+def split_name(side: str) -> str:
     """Return the name of the parameter of a side's split."""
     return f"{side}_split"
 

@@ -32,7 +32,7 @@ from search_space.space.parameter_table import (
     side_of,
     sides,
     split_edits,
-    split_parameter,
+    split_name,
     unnamed_rates,
 )
 from search_space.space.part_space import PartSpace
@@ -114,13 +114,7 @@ class SearchSpace:
     """
 
     def __init__(self, *, shape: BackboneShape, budget: int, options: SpaceOptions | None = None) -> None:
-        """Build the decision trees of the points that fit.
-
-        Args:
-            shape: Shape of the backbone.
-            budget: Most stored parameters.
-            options: Options of the space; None for the defaults.
-        """
+        """Build the decision trees of the points that fit; without options, of the default ones."""
         self.shape = shape
         self.budget = budget
         self.options = options or SpaceOptions()
@@ -178,7 +172,7 @@ class SearchSpace:
         structure = Configuration(edits=tuple(edits))
         share = self._suggest_share(structure, recorder)
         splits = {
-            first: recorder.number(split_parameter(side))
+            first: recorder.number(split_name(side))
             for side in sides(parts)
             if (first := split_edits(side, chosen, layers[side]))
         }
@@ -275,7 +269,7 @@ class SearchSpace:
             if chosen is None:
                 return None
             values |= chosen
-            values[split_parameter(side)] = (splits or {}).get(side, 0.5)
+            values[split_name(side)] = (splits or {}).get(side, 0.5)
             of_side = (point for part in parts if side_of(part) == side for point in points[part])
             edits = tuple(edit for point in of_side for edit in point.edits)
             normalized_lr = self._normalized_lr(edits, peak_lrs[side])

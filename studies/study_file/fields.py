@@ -72,7 +72,7 @@ def seconds_of(name: str, value: object) -> float:
         raise SpecificationError(f"{name} {error}; got {value!r}.") from None
 
 
-def count(*words: str | None, least: int = 1) -> BeforeValidator:
+def whole_number(*words: str | None, least: int = 1) -> BeforeValidator:
     """Return a type of whole numbers from a least one on, also as text, and of some words."""
     named = ", ".join(word for word in words if word)
     must = f"must be {f'{named} or ' if named else ''}a whole number from {least} to {LARGEST:,}"
@@ -139,4 +139,4 @@ Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(lambda value: None if value is None else parse_duration(value))]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
 SamplerWish = Annotated[str | dict[str, Any], PlainValidator(_sampler)]
-AutoOrCount = Annotated[Literal["auto"] | int, count("auto")]
+AutoOrCount = Annotated[Literal["auto"] | int, whole_number("auto")]

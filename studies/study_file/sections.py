@@ -33,8 +33,8 @@ from studies.study_file.fields import (
     SamplerWish,
     Section,
     auto_or_one_gpu,
-    count,
     score_first,
+    whole_number,
 )
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import TASK_KINDS, Task, check_task
@@ -60,9 +60,9 @@ class Pruning(Section):
             of the time of training, and a sixth in the shortest trials; or ``all``.
     """
 
-    first_rung_steps: Annotated[Literal["auto"] | int | None, count("auto", None)] = "auto"
+    first_rung_steps: Annotated[Literal["auto"] | int | None, whole_number("auto", None)] = "auto"
     rule: Rule = Rule.CHANCE
-    examples: Annotated[Literal["auto", "all"] | int, count("auto", "all")] = "auto"
+    examples: Annotated[Literal["auto", "all"] | int, whole_number("auto", "all")] = "auto"
 
 
 class FormValues(Section):
@@ -172,7 +172,7 @@ class Search(Section):
     objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     learn_from: LearnFrom = "none"
-    replicates: Annotated[Literal["auto"] | int, count("auto", least=0)] = "auto"
+    replicates: Annotated[Literal["auto"] | int, whole_number("auto", least=0)] = "auto"
 
     @model_validator(mode="after")
     def _check_the_sampler(self) -> Self:
@@ -201,7 +201,7 @@ class Worker(Section):
     gpus: Annotated[Literal["auto"] | int, BeforeValidator(auto_or_one_gpu)] = "auto"
     cpus: AutoOrCount = "auto"
     accelerator: Text | None = None
-    shards: Annotated[int, count()] = 1
+    shards: Annotated[int, whole_number()] = 1
 
 
 class Fleet(Section):

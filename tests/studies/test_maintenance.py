@@ -27,7 +27,7 @@ from studies.launch.launch import launch
 from studies.ledger.files import is_marked
 from studies.ledger.ledger import Ledger
 from studies.ledger.tables import METADATA
-from studies.maintenance import back_up, delete_study, merge, rename_study
+from studies.maintenance import back_up, delete_study, merge_studies, rename_study
 from studies.runtime.artefacts import mark_renamed
 from studies.study import Study
 from studies.study_file import Specification
@@ -232,9 +232,9 @@ def test_databases_are_merged_whatever_they_are(here, url, storage_url, tmp_path
     confirmed(here, url)
     launched(tmp_path / "there", storage_url, name="first")
     with Ledger.open(storage_url) as ledger:
-        done = merge(ledger, url)
+        done = merge_studies(ledger, url)
         assert [(one.name, one.is_new) for one in done] == [("trivial", True), ("trivial-confirm", True)]
-        again = merge(ledger, url)
+        again = merge_studies(ledger, url)
         assert [(one.name, one.is_new) for one in again] == [("trivial", False), ("trivial-confirm", False)]
         assert [study.name for study in ledger.studies()] == ["first", "trivial", "trivial-confirm"]
         confirmation = ledger.study("trivial-confirm")
@@ -261,7 +261,7 @@ def test_a_database_is_not_merged_with_itself(here, url, ledger):
     (here.parent / "link.db").symlink_to(here / "ledger.db")
     for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
         with pytest.raises(WishError, match="twice"):
-            merge(ledger, other)
+            merge_studies(ledger, other)
 
 
 def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, url, ledger, tmp_path):
@@ -276,7 +276,7 @@ def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, ur
     for name, trials in before.items():
         assert Study.open(name, archive).verify() == []
         assert facts(archive, name)["trials"] == trials
-    merge(ledger, archive)
+    merge_studies(ledger, archive)
     assert Study.open("trivial", url).verify() == Study.open("other", url).verify() == []
 
 
@@ -377,5 +377,5 @@ def test_killed_merge_is_finished_by_the_next(here, url, tmp_path):
     with Ledger.open(target) as ledger, Ledger.open(url, read_only=True) as other:
         ledger.copy_from(other)  # and killed
         assert Study.open("trivial-2", target).verify() != []
-        merge(ledger, url)
+        merge_studies(ledger, url)
     assert Study.open("trivial-2", target).verify() == []
