@@ -80,6 +80,9 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     scales = [scale for row in board.rows for scale in re.findall(r", ×([^, ]+)", row.sentence)]
     if scales:
         yield f"×{scales[0]} in what it is: the edit's output times a fixed scale of {scales[0]}."
+    ranges = [found[0] for row in board.rows if (found := re.search(r"\b[rl]=\d+–\d+", row.sentence))]
+    if ranges:
+        yield f"{ranges[0]}: the size differs by layer (r: rank or width, l: prefix length)."
     if any("low-rank map" in row.sentence for row in board.rows):
         yield "low-rank map: LoRA that reads further upstream (parallel) or what its projection writes (sequential)."
     yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
