@@ -14,6 +14,7 @@ ROUNDING = 1e-3
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.* texts are cut to 32 tokens, as in training")
 def test_a_table_becomes_predictions_of_stock_transformers_and_peft(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASPACE_STORAGE", raising=False)

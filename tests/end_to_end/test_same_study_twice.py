@@ -29,7 +29,10 @@ KEYS = {"id", "study_id", "trial_id"}
 
 
 def _launch_here(arguments: list[str]) -> None:
-    assert main(arguments) == 0
+    """In this process, on one thread as in the other: two sum in another order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        assert main(arguments) == 0
 
 
 def _launch_elsewhere(arguments: list[str]) -> None:
