@@ -95,7 +95,7 @@ def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
     assert running.wait(PATIENCE_SECONDS) == 1
     # where the machine is slow, the driver may have noticed it before and be gone too
     said = [line for line in study.said().splitlines() if " ended, " not in line][-1]
-    assert said.startswith("studies.errors.LaunchError: Ray must ")
+    assert said.startswith("studies.errors.LaunchError: Ray stopped during the launch: its ")
     assert said.endswith("Nothing is lost: launch again to continue.")
     assert left(started) == []
     finish(study)
