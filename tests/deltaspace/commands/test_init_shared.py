@@ -15,7 +15,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data"
 HERE = [folder.name for folder in DATA.iterdir() if folder.is_dir()] if DATA.is_dir() else []
 KINDS = {
     "ag_news_slice": ("classification", "text", "label"),
-    "banking77": ("classification", "text", "label"),
+    "banking77": ("classification", "text", "label_text"),
     "reuters_headlines": ("summarisation", "document", "summary"),
     "sick": ("classification", ["premise", "hypothesis"], "label"),
     "snli": ("classification", ["premise", "hypothesis"], "label"),
