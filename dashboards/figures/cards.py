@@ -47,7 +47,7 @@ def _matters(card: Card) -> Iterator[Figure]:
 
 def _winner(card: Card) -> Iterator[Figure]:
     rows = frame_rows(card.data)
-    yield from (_waterfall(rows, card.metric), _worths(rows, card.metric))
+    yield from (_waterfall(rows, card.metric), _gains(rows, card.metric))
 
 
 def _waterfall(rows: Entries, metric: str) -> Figure:
@@ -87,16 +87,15 @@ def _waterfall(rows: Entries, metric: str) -> Figure:
     )
 
 
-def _worths(rows: Entries, metric: str) -> Figure:
-    ordered = sorted(rows, key=lambda row: -row["worth"])
-    labels = [str(row["change"]) for row in ordered]
-    are_clear = [row["low"] > 0 or row["high"] < 0 for row in ordered]
+def _gains(rows: Entries, metric: str) -> Figure:
+    labels = [f"{row['step']}. {row['change']}" for row in rows]
+    are_clear = [row["low"] > 0 or row["high"] < 0 for row in rows]
     return Figure(
-        name="winner-values",
-        title="What each difference is worth: Shapley values with 95% intervals",
-        says=f"{len(rows)} values; {sum(are_clear)} intervals do not hold zero.",
-        data=[_intervals(ordered, labels, "worth", are_clear)],
-        layout=rows_layout(labels, f"{metric}, over all legal orders", shapes=[zero_line()]),
+        name="winner-gains",
+        title="What each step gains, with 95% intervals",
+        says=f"{len(rows)} gains; {sum(are_clear)} intervals do not contain zero.",
+        data=[_intervals(rows, labels, "gain", are_clear)],
+        layout=rows_layout(labels, metric, shapes=[zero_line()]),
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FORMATS: Mapping[str, str] = {
     **dict.fromkeys(("share", "of_budget"), ".0%"),
-    **dict.fromkeys(("gain", "worth", "difference"), "+.4f"),
+    **dict.fromkeys(("gain", "difference"), "+.4f"),
     **dict.fromkeys(("best_rate", "from", "to", "attention_learning_rate", "ffn_learning_rate"), ".1e"),
     **dict.fromkeys(("validation_score", "test_mean", "test_median", "test_deviation"), ".4f"),
     **dict.fromkeys(("mean", "deviation", "optimism"), ".4f"),
@@ -27,7 +27,7 @@ _FORMATS: Mapping[str, str] = {
 
 _MOST_CHARACTERS = 10_000
 _ENDS = ("low", "high")
-_WITH_ENDS = ("share", "worth", "difference")
+_WITH_ENDS = ("share", "gain", "difference")
 
 
 def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:

@@ -1,15 +1,14 @@
-"""Values of the differences between two configurations by a posterior, and the greedy path between them."""
+"""Gains of the differences between two configurations by a posterior, along the greedy path between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.hybrids import Change, Hybrids
-from studies.analysis.discover.shapley import LegalOrders, members
 from studies.score_evidence import Estimate
 
 Array = NDArray[np.float64]
@@ -23,14 +22,12 @@ class Step:
 
     Attributes:
         changes: Decisions that change together.
-        value: Shapley value over all legal orders.
-        gain: Gain of the step on the path.
+        gain: Gain of the step.
         reached: Expected score after the step.
         candidate: Configuration after the step.
     """
 
     changes: tuple[Change, ...]
-    value: Estimate
     gain: Estimate
     reached: Estimate
     candidate: Candidate
@@ -61,38 +58,56 @@ class Between:
         """
         self.first, self.last = first, last
         hybrids = Hybrids(first, last, space)
-        self.changes, hybrid = hybrids.changes, cache(hybrids.hybrid)
-        self._orders = LegalOrders.of(len(self.changes), lambda made: hybrid(made) is not None)
-        found = (hybrid(members(one)) for one in self._orders.legal)
-        self._candidates = [one for one in found if one is not None]
-        self._means, self._covariance = joint(self._candidates)
-        self._each = np.eye(len(self._means))
+        self.changes = hybrids.changes
+        found = {made: hybrids.hybrid(members(made)) for made in range(1 << len(self.changes))}
+        self._legal = {made: one for made, one in found.items() if one is not None}
+        self._places = {made: place for place, made in enumerate(self._legal)}
+        self._means, self._covariance = joint(tuple(self._legal.values()))
 
     @property
     def difference(self) -> Estimate:
         """Estimate of the last candidate's score minus the first one's."""
-        return self._weighed(self._each[-1] - self._each[0])
+        return self._estimate(max(self._legal), 0)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """Steps of the greedy path; their values sum to the difference."""
-        weights, players = self._orders.weights(), self._orders.players
-        found, before, made = [], 0, 0
-        for player in self._orders.greedy(self._means):
-            made |= players[player]
-            after = self._orders.column[made]
+        """Steps of the greedy path; their gains sum to the difference.
+
+        Each step reaches the highest mean by as few changes as are legal together; the first of equals.
+        """
+        found, before = [], 0
+        while before != max(self._legal):
+            after = max(smallest_supersets(before, self._legal), key=lambda made: self._means[self._places[made]])
             found.append(
                 Step(
-                    changes=tuple(self.changes[change] for change in sorted(members(players[player]))),
-                    value=self._weighed(weights[player]),
-                    gain=self._weighed(self._each[after] - self._each[before]),
-                    reached=self._weighed(self._each[after]),
-                    candidate=self._candidates[after],
+                    changes=tuple(self.changes[change] for change in sorted(members(after ^ before))),
+                    gain=self._estimate(after, before),
+                    reached=self._estimate(after),
+                    candidate=self._legal[after],
                 )
             )
             before = after
         return tuple(found)
 
-    def _weighed(self, row: Array) -> Estimate:
+    def _estimate(self, after: int, before: int | None = None) -> Estimate:
+        """Return the estimate of a hybrid's score, or of its difference to another's."""
+        row = np.zeros(len(self._means))
+        row[self._places[after]] = 1.0
+        if before is not None:
+            row[self._places[before]] -= 1.0
         variance = float(row @ self._covariance @ row)
         return Estimate(mean=float(row @ self._means), deviation=float(np.sqrt(max(variance, 0.0))))
+
+
+def members(made: int) -> frozenset[int]:
+    """Return the changes of a bit mask."""
+    return frozenset(place for place in range(made.bit_length()) if made >> place & 1)
+
+
+def smallest_supersets(made: int, legal: Iterable[int]) -> list[int]:
+    """Return the legal proper supersets of a bit mask that contain no other one, by their first added change."""
+    found: list[int] = []
+    for one in sorted(legal, key=int.bit_count):
+        if one & made == made != one and not any(one & smaller == smaller for smaller in found):
+            found.append(one)
+    return sorted(found, key=lambda one: (one ^ made) & -(one ^ made))

@@ -15,9 +15,10 @@ _USUAL = PublishedPoint("mam_adapter")
 
 _MOST_NAMED = 3
 _NOTE = (
-    "gain: gain of the step on the greedy path, which ablate trains. worth: Shapley value with its 95% interval; they "
-    "sum to the difference. Changes that need each other are one row. All combinations are sized for the same budget; "
-    "learning rates stay relative to the range of their form."
+    "gain: gain of the step, with its 95% interval (low, high), on the path that adds the change with the largest "
+    "expected gain next; ablate trains it. Gains depend on the order and sum to the difference. Changes that need each "
+    "other are one row. All combinations are sized for the same budget; learning rates stay relative to the range of "
+    "their form."
 )
 
 
@@ -101,22 +102,21 @@ def _rows(between: Between) -> list[dict[str, Any]]:
             "step": number,
             "change": step.words,
             "gain": step.gain.mean,
+            "low": step.gain.low,
+            "high": step.gain.high,
             "reached": step.reached.mean,
-            "worth": step.value.mean,
-            "low": step.value.low,
-            "high": step.value.high,
         }
         for number, step in enumerate(between.steps, 1)
     ]
 
 
 def _sentences(knowledge: StudyPosterior, between: Between, ends: tuple[int, str]) -> tuple[str, ...]:
-    clear = [step for step in between.steps if step.value.low > 0 or step.value.high < 0]
-    clear.sort(key=lambda step: -abs(step.value.mean))
+    clear = [step for step in between.steps if step.gain.low > 0 or step.gain.high < 0]
+    clear.sort(key=lambda step: -abs(step.gain.mean))
     whole = estimate_words(between.difference, knowledge.metric)
     said = [f"Trial {ends[0]} minus {ends[1]}: {whole} by estimate (95%)."]
     if clear:
-        named = [f"{step.words} ({step.value.mean:+.4f} ± {step.value.reach:.4f})" for step in clear[:_MOST_NAMED]]
+        named = [f"{step.words} ({step.gain.mean:+.4f} ± {step.gain.reach:.4f})" for step in clear[:_MOST_NAMED]]
         said.append(
             f"Of its {len(between.steps)} differences from {ends[1]} these are shown to matter: {listed(named)}."
         )

@@ -16,7 +16,7 @@ from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
 from studies.analysis.discover.hybrids import MOST, Hybrids
 from studies.analysis.discover.patterns import differing, mixed, patterns_of
-from studies.analysis.discover.shapley import LegalOrders, members
+from studies.analysis.discover.between import members, smallest_supersets
 
 
 def published(space: SearchSpace, name: str, seed: int = 0) -> Candidate:
@@ -27,8 +27,10 @@ def at_attention(write: Port, read: Port, form: Form) -> Edit:
     return Edit(site=Site.ATTENTION, write=write, read=read, form=form, gate=Add())
 
 
-def orders_of(hybrids: Hybrids) -> LegalOrders:
-    return LegalOrders.of(len(hybrids.changes), lambda made: hybrids.hybrid(made) is not None)
+def legal_of(hybrids: Hybrids) -> dict[int, Candidate]:
+    """Return the legal hybrids by the bit mask of their changes."""
+    found = {made: hybrids.hybrid(members(made)) for made in range(1 << len(hybrids.changes))}
+    return {made: one for made, one in found.items() if one is not None}
 
 
 def test_what_differs_is_said_once_and_nothing_else(space):
@@ -61,13 +63,13 @@ def test_a_relative_rate_is_kept_when_the_form_changes(space):
     assert found.attention_learning_rate == pytest.approx(low * (high / low) ** place, rel=1e-9)
 
 
-def test_dependent_form_is_one_player_with_its_requirement(space):
+def test_dependent_form_changes_with_its_requirement(space):
     hybrids = Hybrids(published(space, "lora_qv"), published(space, "prefix_tuning"), space)
-    orders = orders_of(hybrids)
-    together = [{hybrids.changes[change].dimension for change in members(player)} for player in orders.players]
+    legal = legal_of(hybrids)
+    together = [{hybrids.changes[one].dimension for one in members(made)} for made in smallest_supersets(0, legal)]
     assert any({"write", "heads"} <= one for one in together)
-    for combination in orders.legal:
-        found = hybrids.hybrid(members(combination))
+    assert not any(one == {"write"} or one == {"heads"} for one in together)
+    for found in legal.values():
         check_on(found.configuration.edits, space.shape)
 
 
@@ -110,10 +112,8 @@ def test_legal_hybrids_fit_the_budget_and_are_trainable(space, seed):
     hybrids = Hybrids(one, other, space)
     assert 0 < len(hybrids.changes) <= MOST
     assert len(set(hybrids.changes)) == len(hybrids.changes)
-    orders = orders_of(hybrids)
-    assert orders.count >= 1
-    for combination in draw.sample(orders.legal, min(8, len(orders.legal))):
-        found = hybrids.hybrid(members(combination))
+    legal = legal_of(hybrids)
+    for found in draw.sample([*legal.values()], min(8, len(legal))):
         assert count(found.configuration, space.shape).stored <= space.budget
         assert (found.attention_learning_rate is None) == (not found.configuration.attention)
         assert (found.ffn_learning_rate is None) == (not found.configuration.ffn)

@@ -110,14 +110,13 @@ def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves():
     assert f", {less:.0%} less than the best)." in card.sentences[0]
 
 
-def test_gains_lead_from_step_to_step_and_values_have_intervals(told):
+def test_gains_lead_from_step_to_step_and_have_intervals(told):
     data = differences(told).data
     assert len(data) > 2
     assert data["gain"][1:].tolist() == pytest.approx(data["reached"].diff()[1:].tolist())
-    reaches = data["high"] - data["worth"]
-    assert reaches.tolist() == pytest.approx((data["worth"] - data["low"]).tolist())
-    # a value weighs several configurations, whose weights sum to nothing
-    assert ((reaches > 0) & (reaches < told.apart() * 1.0001)).all()
+    reaches = data["high"] - data["gain"]
+    assert reaches.tolist() == pytest.approx((data["gain"] - data["low"]).tolist())
+    assert reaches.tolist() == pytest.approx([told.apart()] * len(data))
 
 
 @pytest.mark.parametrize(
