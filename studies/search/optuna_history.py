@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
-from optuna.samplers import BaseSampler
-from optuna.samplers._ga import BaseGASampler
+from optuna.samplers import BaseGASampler, BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, RandomSampler
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
@@ -30,7 +30,6 @@ from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
-from studies.search.tpe_sampler import GroupedTpeSampler
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings
@@ -157,12 +156,12 @@ def _qmc(space: SearchSpace, seed: int, warm_start: WarmStart, model: Observatio
 
 
 _FIRST: Mapping[str, Any] = {"n_startup_trials": STARTUP_TRIALS}
+_TPE: Mapping[str, Any] = {**_FIRST, "multivariate": True, "group": True, "constant_liar": True}
 
 
 def _gp(seed: int) -> BaseSampler:
-    return GPSampler(
-        seed=seed, **_FIRST, independent_sampler=GroupedTpeSampler(seed=seed, **_FIRST), warn_independent_sampling=False
-    )
+    independent = TPESampler(seed=seed, **_TPE)
+    return GPSampler(seed=seed, **_FIRST, independent_sampler=independent, warn_independent_sampling=False)
 
 
 def factored_search(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> FactoredSearch:
@@ -179,7 +178,7 @@ SAMPLERS: Registry[Sampler] = Registry(
     "sampler",
     {
         # TPE ranks complete trials first, and published methods complete where others are pruned
-        "tpe": Sampler(of=seeded(GroupedTpeSampler, **_FIRST), startup=STARTUP_TRIALS, sees_published=False),
+        "tpe": Sampler(of=seeded(TPESampler, **_TPE), startup=STARTUP_TRIALS, sees_published=False),
         "random": Sampler(of=_random),
         # these two model only the parameters that all trials share, and published methods share none
         "nsga2": Sampler(
