@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dashboards.colours import FORM_COLOURS
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page
+from search_space.words.ports import PORT_NAMES
 from studies.analysis.visible import visible
 from studies.records import StudyRecord
 
@@ -53,5 +54,6 @@ def render_page(page: Page, study: StudyRecord | None, *, is_live: bool, may_wri
         may_write=may_write,
         name="" if study is None else visible(study.name),
         colours=dict(FORM_COLOURS),
+        tensors=dict(PORT_NAMES),
         styles=plotly_styles(),
     )

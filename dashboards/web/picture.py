@@ -8,9 +8,9 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
-from search_space.words.ports import PORT_NAMES
+from search_space.words.ports import PORT_NAMES, short_name
 
-PORT_WIDTH, PORT_HEIGHT = 62, 24
+PORT_HEIGHT = 24
 EDIT_WIDTH, EDIT_HEIGHT = 140, 38
 
 _COLUMN_X = 106
@@ -81,12 +81,18 @@ def _draw_panel(
     middle = _EDITS_X + EDIT_WIDTH // 2
     return {
         "title": title,
-        "ports": [{"name": port.value, "meaning": PORT_NAMES[port], "x": x, "y": y} for port, (x, y) in places.items()],
+        "ports": [_draw_port(port, x, y) for port, (x, y) in places.items()],
         "flows": [pair for flow in flows.split() if names.issuperset(pair := flow.split("-"))],
         "edits": [_draw_edit(edit, shape, middle, y) for edit, y in zip(edits, heights, strict=True)],
         "width": _PANEL,
         "height": max([*(y for _, y in places.values()), *heights]) + 40,
     }
+
+
+def _draw_port(port: Port, x: int, y: int) -> Drawing:
+    """Return the drawing of a tensor, named as in sentences but for the sublayer, which is the title of the panel."""
+    label = short_name(port)
+    return {"name": port.value, "label": label, "x": x, "y": y, "width": max(62, 14 + 7 * len(label))}
 
 
 def _middle(edit: Edit, places: dict[Port, tuple[int, int]]) -> int:

@@ -24,5 +24,13 @@ export function moment(time) {
 
 export const bytes = (value) => (value < 1024 ? `${value} B` : value < 2 ** 20 ? `${(value / 1024).toFixed(1)} kB` : `${(value / 2 ** 20).toFixed(1)} MB`);
 
+const tensorNames = JSON.parse(document.body.dataset.tensors);
+
+/** The tensors that edits read or write, as sentences name them: ``q+v`` is query+value, ``u+f`` is FFN up+output. */
+export function tensors(value) {
+  const [first, ...others] = String(value).split("+").map((one) => tensorNames[one] ?? one);
+  return [first, ...others.map((one) => one.replace(/^(attention|FFN) /, ""))].join("+");
+}
+
 /** A word of the ledger as people read it. */
 export const words = (name) => String(name).replaceAll("_", " ");

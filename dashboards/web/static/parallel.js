@@ -60,7 +60,7 @@ export class Parallel {
     }
     const traces = [...groups].filter(([, some]) => some.length).map(([key, some]) => this.lines(key, some, key === "" ? colour("faint") : key.startsWith("marked ") ? colour("mark") : colourOf(some[0])));
     const names = MAIN.map((one, place) => ({ x: place, y: 1.04, yanchor: "bottom", text: one.title.replace(", ", "<br>"), showarrow: false, font: { size: 11 } }));
-    const ticks = this.scales.flatMap((scale, place) => scale.ticks.map(([y, text]) => ({ x: place, y, text: plain(text), xanchor: "left", xshift: 3, showarrow: false, font: { size: 10 }, opacity: 0.85, borderpad: 0 })));
+    const ticks = this.scales.flatMap((scale, place) => scale.ticks.map(([y, text]) => ({ x: place, y, text: text.length > 14 ? plain(text).replace(/^(.{8,}?\+)/, "$1<br>") : plain(text), align: "left", xanchor: "left", xshift: 3, showarrow: false, font: { size: 10 }, opacity: 0.85, borderpad: 0 })));
     const axes = MAIN.map((_, place) => ({ type: "line", x0: place, x1: place, y0: -0.16, y1: 1.02, line: { width: 1.5, color: colour("quiet") }, layer: "above" }));
     const layout = {
       dragmode: "select",
@@ -113,7 +113,7 @@ export class Parallel {
 function fields(parameter, rows) {
   if (!parameter.isNumber) {
     const names = [...new Set(rows.map((trial) => parameter.value(trial) ?? "none"))].sort();
-    const choice = h("select", { name: "kept", "aria-label": `${parameter.title} to keep` }, h("option", { value: "" }, "choose"), names.map((name) => h("option", { value: name }, words(name))));
+    const choice = h("select", { name: "kept", "aria-label": `${parameter.title} to keep` }, h("option", { value: "" }, "choose"), names.map((name) => h("option", { value: name }, (parameter.words ?? words)(name))));
     choice.addEventListener("change", () => brush(parameter.name, choice.value && `=${choice.value}`));
     return [choice];
   }

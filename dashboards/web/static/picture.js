@@ -2,9 +2,9 @@
 
 import { formColour } from "./colours.js";
 import { h, s, told } from "./dom.js";
-import { words } from "./format.js";
+import { tensors, words } from "./format.js";
 
-const PORT = { width: 62, height: 24 };
+const PORT = { height: 24 };
 const EDIT = { width: 140, height: 38 };
 
 export function picture(found) {
@@ -26,8 +26,7 @@ function drawn(panel, place, norm) {
     panel.ports.map((port) => portBox(port, panel.edits.find((edit) => edit.write === port.name))),
     panel.edits.map(editBox),
   );
-  const symbols = panel.ports.filter((port) => port.name !== port.meaning).map((port) => `${port.name} = ${port.meaning}`);
-  return h("figure", {}, image, h("figcaption", { class: "quiet hint" }, symbols.join(", ")));
+  return h("figure", {}, image);
 }
 
 function flow(from, to, place) {
@@ -36,12 +35,12 @@ function flow(from, to, place) {
 }
 
 function portBox(port, edit) {
-  const box = s("rect", { x: port.x - PORT.width / 2, y: port.y - PORT.height / 2, width: PORT.width, height: PORT.height, rx: 12, class: "port" });
+  const box = s("rect", { x: port.x - port.width / 2, y: port.y - PORT.height / 2, width: port.width, height: PORT.height, rx: 12, class: "port" });
   if (edit) {
     box.style.stroke = formColour(edit.form);
     box.style.strokeWidth = "2.5px";
   }
-  return s("g", {}, s("title", {}, port.meaning), box, s("text", { x: port.x, y: port.y + 4, "text-anchor": "middle" }, port.name));
+  return s("g", {}, box, s("text", { x: port.x, y: port.y + 4, "text-anchor": "middle" }, port.label));
 }
 
 function editBox(edit) {
@@ -70,7 +69,7 @@ function lines(edit, at, meets, lane, place) {
   const bend = edge - 14 - 5 * lane;
   const write = at.get(edit.write);
   const read = edit.read ? at.get(edit.read) : null;
-  const right = (port) => port.x + PORT.width / 2;
+  const right = (port) => port.x + port.width / 2;
   const [from, to] = [read ? read.y + meets(edit.read, lane, "read") : 0, write.y + meets(edit.write, lane, "write")];
   return [
     read ? line(`M${right(read)} ${from}C${bend} ${from} ${bend - 10} ${edit.y + 9} ${edge - 1} ${edit.y + 9}`, true) : null,
@@ -92,12 +91,15 @@ function outside(edits) {
   return h("figure", {}, h("figcaption", {}, h("strong", {}, "Outside the blocks")), h("ul", { class: "plain" }, edits.map((edit) => h("li", {}, edit.said))));
 }
 
-/** The formula of every edit. */
+/** The formula of every edit, with the names of its tensors. */
 export function formulas(found) {
   const edits = [...found.panels.flatMap((panel) => panel.edits), ...found.outside];
-  return h("ul", { class: "plain" }, edits.map((edit) => {
+  const symbols = [...new Set(edits.flatMap((edit) => [edit.read, edit.write]))].filter((name) => name && tensors(name) !== name);
+  const legend = h("p", { class: "quiet hint" }, symbols.map((name) => `${name} = ${tensors(name)}`).join(", "));
+  const list = h("ul", { class: "plain" }, edits.map((edit) => {
     const dot = h("span", { class: "swatch", "aria-hidden": "true" });
     dot.style.background = formColour(edit.form);
-    return h("li", {}, dot, h("strong", {}, words(edit.label)), ` at ${edit.site}, ${edit.insertion}: `, h("span", { class: "formula" }, told(edit.formula || edit.said)));
+    return h("li", {}, dot, h("strong", {}, words(edit.label)), ` at ${{ attn: "attention", ffn: "the FFN" }[edit.site] ?? words(edit.site)}, ${edit.insertion}: `, h("span", { class: "formula" }, told(edit.formula || edit.said)));
   }));
+  return [list, symbols.length ? legend : null];
 }

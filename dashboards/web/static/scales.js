@@ -1,6 +1,6 @@
 // The parameters of trials, and where their values stand on an axis from 0 to 1.
 
-import { count, percent, rate, score, words } from "./format.js";
+import { count, percent, rate, score, tensors, words } from "./format.js";
 
 const side = (name, title) => ["attention", "ffn"].map((at) => ({ name: `${at}_${name}`, title: `${title}, ${at === "ffn" ? "FFN" : "attention"}`, value: (trial) => trial[`${at}_${name}`] }));
 const numbers = (some, show, isLog = false) => some.map((one) => ({ ...one, isNumber: true, show, isLog }));
@@ -8,7 +8,7 @@ const numbers = (some, show, isLog = false) => some.map((one) => ({ ...one, isNu
 /** What a trial is by; those of parallel coordinates are its four dimensions at either side, its share, rates and score. */
 export const PARAMETERS = [
   ...side("form", "form").map((one) => ({ ...one, isMain: true })),
-  ...side("write", "modified").map((one) => ({ ...one, isMain: true })),
+  ...side("write", "modified").map((one) => ({ ...one, isMain: true, words: tensors })),
   ...side("insertion", "insertion").map((one) => ({ ...one, isMain: true })),
   ...side("gate", "composition").map((one) => ({ ...one, isMain: true })),
   ...side("heads", "heads"),
@@ -36,7 +36,7 @@ export function scaleOf(rows, parameter) {
     const names = [...new Set(found.filter((value) => value !== null))].sort();
     const places = new Map(names.map((name, place) => [name, names.length > 1 ? place / (names.length - 1) : 0.5]));
     const room = 0.5 / Math.max(4, names.length);
-    for (const [name, place] of places) ticks.push([place, words(name)]);
+    for (const [name, place] of places) ticks.push([place, (parameter.words ?? words)(name)]);
     return {
       ticks,
       at: (trial) => (places.get(parameter.value(trial)) ?? BELOW) + (places.has(parameter.value(trial)) ? room : 0.06) * spread(trial.number),
@@ -82,7 +82,7 @@ export function brushes(text) {
     if (!parameter) return [];
     if (is) {
       const names = kept.split("|");
-      return [{ parameter, text: part, said: names.map(words).join(", "), keeps: (trial) => names.includes(String(parameter.value(trial) ?? NONE)) }];
+      return [{ parameter, text: part, said: names.map(parameter.words ?? words).join(", "), keeps: (trial) => names.includes(String(parameter.value(trial) ?? NONE)) }];
     }
     const [low, high] = kept.split("~").map((end) => (end === "" ? NaN : Number(end)));
     const isIn = (value) => value !== null && !(value < low * (1 - 1e-3 * Math.sign(low))) && !(value > high * (1 + 1e-3 * Math.sign(high)));

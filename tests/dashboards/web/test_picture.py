@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.loops import each
 
-from dashboards.web.picture import EDIT_HEIGHT, EDIT_WIDTH, PORT_HEIGHT, PORT_WIDTH, Drawing, picture_of
+from dashboards.web.picture import EDIT_HEIGHT, EDIT_WIDTH, PORT_HEIGHT, Drawing, picture_of
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
@@ -23,7 +23,7 @@ def shape() -> BackboneShape:
 
 
 def boxes(panel: Drawing) -> list[tuple[float, float, float, float]]:
-    found = [(port["x"], port["y"], PORT_WIDTH, PORT_HEIGHT) for port in panel["ports"]]
+    found = [(port["x"], port["y"], port["width"], PORT_HEIGHT) for port in panel["ports"]]
     found += [(edit["x"], edit["y"], EDIT_WIDTH, EDIT_HEIGHT) for edit in panel["edits"]]
     return [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for x, y, w, h in found]
 

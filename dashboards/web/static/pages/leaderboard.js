@@ -147,7 +147,7 @@ function colourOf(trial) {
 /** Columns that are there to be chosen: every dimension that the table does not show at first. */
 function moreColumns() {
   const more = PARAMETERS.filter((one) => /_(write|insertion|gate|heads|activation|bottleneck)$/.test(one.name));
-  return more.map((one) => ({ ...one, isHidden: true, full: one.title, title: one.title.replace(", ", " "), cell: (trial) => (one.isNumber ? count(one.value(trial)) : words(one.value(trial) ?? "–")), kind: "tight" }));
+  return more.map((one) => ({ ...one, isHidden: true, full: one.title, title: one.title.replace(", ", " "), cell: (trial) => (one.isNumber ? count(one.value(trial)) : (one.words ?? words)(one.value(trial) ?? "–")), kind: "tight" }));
 }
 
 /** What colours and signs say, once for all plots. */

@@ -1,7 +1,7 @@
 import { onChange, pick, picks, read } from "../address.js";
 import { ask } from "../data.js";
 import { fill, h, told } from "../dom.js";
-import { bytes, count, duration, estimate, moment, percent, rate, score, words } from "../format.js";
+import { bytes, count, duration, estimate, moment, percent, rate, score, tensors, words } from "../format.js";
 import { formulas, picture } from "../picture.js";
 import { Plot } from "../plots.js";
 import { curveTraces, formTag, newest, trialLink, watched } from "../parts.js";
@@ -100,7 +100,7 @@ const tileOf = (title, value, ...rest) => h("div", { class: "tile" }, h("span", 
 
 /** The dimensions of sides, one column each. */
 export function dimensions(sides, isDifferent = () => false, caption = "dimensions") {
-  const shown = (name, value) => (value === null || value === undefined ? "–" : name === "learning_rate" ? rate(value) : name === "form" ? formTag(value) : told(words(value)));
+  const shown = (name, value) => (value === null || value === undefined ? "–" : name === "learning_rate" ? rate(value) : name === "form" ? formTag(value) : told(name === "write" ? tensors(value) : words(value)));
   return h(
     "div",
     { class: "table" },
