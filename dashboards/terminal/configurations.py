@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,7 +12,7 @@ from dashboards.terminal.layout import Fitted, escape, plain_table, terminal_tex
 from dashboards.terminal.text import share_text
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
-from search_space.conventions import CONVENTIONS, conventions
+from search_space.conventions import conventions
 from search_space.parameter_counts.counts import Counts, count, instance_count
 from search_space.published import METHODS, HyperParameterValues, PublishedMethod
 from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
@@ -32,6 +32,7 @@ _CONVENTIONS = {
     "trained": "trained",
     "weights_only": "weights only",
     "with_bias": "weights and biases",
+    "peft": "as PEFT counts",
 }
 _OUTSIDE = {"embed": "input", "global": "weights"}
 
@@ -107,18 +108,14 @@ class CountView:
 
     Attributes:
         settings: Values of all hyper-parameters by full name; None for one without a value.
-        counts: Counts of the attached edits; zero if the method is not valid.
-        conventions: Parameters by each counting convention that applies to the method.
-        meanings: Definitions of these conventions.
+        conventions: Parameters by each counting convention that applies to the method; zero if it is not valid.
         backbone_parameters: Denominator of percentages.
         invalid: Reason why the method is not valid on the backbone; None if it is.
     """
 
     method: PublishedMethod
     settings: Mapping[str, float | str | None]
-    counts: Counts
     conventions: Mapping[str, int]
-    meanings: Mapping[str, str]
     backbone_parameters: int
     invalid: str | None
 
@@ -130,16 +127,12 @@ def view_count(method: PublishedMethod, shape: BackboneShape, settings: HyperPar
         UnknownMethodError: If there is no such setting, or its value is invalid.
     """
     found = conventions(method.name, shape, settings)
-    invalid = None if any(found.values()) else method.invalid_reason(shape)
-    counts = Counts(weights_only=0, with_bias=0, stored=0, trained=0)
     return CountView(
         method=method,
         settings=method.values(settings),
-        counts=count(method.configuration(shape, settings), shape) if invalid is None else counts,
         conventions=found,
-        meanings={name: CONVENTIONS[name].meaning for name in found},
         backbone_parameters=shape.parameters,
-        invalid=invalid,
+        invalid=None if any(found.values()) else method.invalid_reason(shape),
     )
 
 
@@ -231,35 +224,23 @@ def _method_places(view: MethodView) -> list[tuple[str | Text, SideView | None]]
     return [(place, side) for place, side in sides if side is not None] or [("nowhere", None)]
 
 
-def counts_table(counts: Counts, backbone_parameters: int) -> Table:
+def counts_table(counts: Mapping[str, int], backbone_parameters: int) -> Table:
     """Return the parameters by counting convention, and their percentage of the backbone."""
-    numbers = {name: getattr(counts, convention) for convention, name in _CONVENTIONS.items()}
-    return _counted_table("parameters", numbers, backbone_parameters)
-
-
-def _counted_table(
-    title: str, numbers: Mapping[str, int], whole: int, meanings: Mapping[str, str] | None = None
-) -> Table:
     rows = [
-        [name, f"{number:,}", share_text(number / whole, digits=4), *([meanings[name]] if meanings else [])]
-        for name, number in numbers.items()
+        [title, f"{counts[name]:,}", share_text(counts[name] / backbone_parameters, digits=4)]
+        for name, title in _CONVENTIONS.items()
+        if name in counts
     ]
-    heads = (title, "", "of the backbone", *(["what it counts"] if meanings else []))
-    return plain_table(*heads, right=("", "of the backbone"), rows=rows)
+    return plain_table("parameters", "", "of the backbone", right=("", "of the backbone"), rows=rows)
 
 
 def count_renderable(view: CountView, *, backbone: str) -> RenderableType:
-    """Return the counts of a published method: the attached parameters, then the conventions with other counts."""
+    """Return the counts of a published method, by every counting convention that applies to it."""
     total = view.backbone_parameters
     shown = ", ".join(f"{name}={_number(value)}" for name, value in view.settings.items() if value is not None)
     head = f"{view.method.title} ({shown or 'nothing to set'}) on {backbone}, {total:,} parameters"
     parts: list[RenderableType] = [Text(head, "bold"), *([] if view.invalid is None else [Text(view.invalid, "red")])]
-    parts += [Text(), counts_table(view.counts, total)]
-    attached = {name: getattr(view.counts, name) for name in _CONVENTIONS}
-    others = {name: number for name, number in view.conventions.items() if attached.get(name) != number}
-    if others:
-        parts += [Text(), _counted_table("convention", others, total, view.meanings)]
-    return Group(*parts)
+    return Group(*parts, Text(), counts_table(view.conventions, total))
 
 
 def configuration_renderable(view: ConfigurationView) -> RenderableType:
@@ -270,7 +251,7 @@ def configuration_renderable(view: ConfigurationView) -> RenderableType:
     nearest = [(one.method.name, Text("; ".join(one.differences) or "nothing but sizes")) for one in view.nearest]
     near = plain_table("nearest published", "what differs", rows=nearest)
     parts: list[RenderableType] = [head, *([Text(view.subtitle)] if view.subtitle else [])]
-    for part in (_dimensions(view), edits, counts_table(view.counts, view.backbone_parameters), near):
+    for part in (_dimensions(view), edits, counts_table(asdict(view.counts), view.backbone_parameters), near):
         parts += [Text(), part]
     return Group(*parts)
 

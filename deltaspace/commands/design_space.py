@@ -1,6 +1,5 @@
 """Commands ``methods``, ``count``, ``describe`` and ``space``, which need neither a launch nor weights."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -50,8 +49,9 @@ def count(method: str, backbone: str, settings: dict[str, float | str], as_json:
     """Count the parameters of a published method on a backbone.
 
     Stored: parameters kept after training, which the budget limits. Trained: with those that are dropped afterwards.
-    Weights only: matrices, the accounting of He et al. 2022. The lines below have the other conventions by which papers
-    and released codes count the method. The task head is not counted unless a convention says so.
+    Weights only: matrices, the accounting of He et al. 2022. As PEFT counts, where its modules are others: (IA)³ at its
+    defaults; of an encoder-decoder two prompts, and prefixes at the decoder's self-attention. The task head is not
+    counted.
     """
     from dashboards.terminal.configurations import count_renderable, view_count
     from deltaspace.descriptions import shape_of
@@ -69,15 +69,17 @@ def count(method: str, backbone: str, settings: dict[str, float | str], as_json:
 
 
 def _count_entries(view: "CountView") -> dict[str, object]:
-    total = view.backbone_parameters
+    from search_space.conventions import CONVENTIONS
+
+    total, counts = view.backbone_parameters, view.conventions
     return {
         "settings": view.settings,
-        **asdict(view.counts),
+        **{name: number for name, number in counts.items() if name != "peft"},
         "backbone_parameters": total,
-        "percent": 100 * view.counts.stored / total,
-        "conventions": view.conventions,
-        "percentages": {name: 100 * number / total for name, number in view.conventions.items()},
-        "meanings": view.meanings,
+        "percent": 100 * counts["stored"] / total,
+        "conventions": counts,
+        "percentages": {name: 100 * number / total for name, number in counts.items()},
+        "meanings": {name: CONVENTIONS[name] for name in counts},
         "invalid": view.invalid,
     }
 

@@ -94,7 +94,6 @@ def _read() -> dict[str, PublishedMethod]:
             citation=table["citation"].format(**_TABLES["sources"]),
             hyperparameters=tuple(hyperparameter(*one) for one in table.get("hyperparameters", {}).items()),
             attention_share=table.get("attention_share", 0.5),
-            codes=tuple(table.get("codes", ())),
             build=_build(name, table.get("edits", ())),
         )
         for name, table in _TABLES["methods"].items()

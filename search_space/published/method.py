@@ -108,7 +108,6 @@ class PublishedMethod:
         hyperparameters: Hyper-parameters that can be set.
         attention_share: Share of the budget for attention when the method is resized; ignored unless both sides have a
             bottleneck to size.
-        codes: Released codes of the method, whose counting conventions are in `search_space.conventions`.
     """
 
     name: str
@@ -117,7 +116,6 @@ class PublishedMethod:
     build: Build
     hyperparameters: tuple[HyperParameter, ...] = ()
     attention_share: float = 0.5
-    codes: tuple[str, ...] = ()
 
     def values(self, settings: HyperParameterValues | None = None) -> dict[str, float | str | None]:
         """Return every hyper-parameter by its full name; None for absent ones.

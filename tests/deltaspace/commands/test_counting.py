@@ -1,4 +1,4 @@
-"""``count`` and ``methods``: every convention, every setting, and what is not valid on a backbone."""
+"""``count`` and ``methods``: the conventions, every setting, and what is not valid on a backbone."""
 
 import json
 from collections.abc import Callable
@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.released_codes import all_counts
 
 from deltaspace.commands.main import main
+from search_space.backbones import shape_of
 from search_space.published import METHODS
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
@@ -31,20 +33,30 @@ def counted(run: Run, method: str, backbone: str, *settings: str) -> dict[str, A
 def test_a_count_has_what_is_attached_and_every_convention(run):
     """MAM on BART-large: 27,377,664 weights are printed as 6.7%, and 86,810,976 parameters were trained."""
     found = counted(run, "mam_adapter", "bart_large", "l=30", "r=512", "mid=800")
+    config = json.loads((BACKBONES / "bart_large" / "config.json").read_text())
     assert (found["weights_only"], found["stored"], found["trained"]) == (27_377_664, 27_414_528, 86_810_976)
     assert found["conventions"]["weights_only"] == found["weights_only"]
-    assert found["conventions"]["unify_trained"] == 86_810_976
+    assert found["conventions"]["trained"] == 86_810_976
+    assert all_counts("mam_adapter", shape_of(config), {"l": 30, "r": 512, "mid": 800})["unify_trained"] == 86_810_976
     assert found["percentages"]["weights_only"] == pytest.approx(6.73843, abs=1e-5)
-    assert found["meanings"]["unify_trained"].startswith("trained by the code of He et al. 2022")
+    assert found["meanings"]["weights_only"].endswith("(He et al. 2022, appendix B)")
     assert list(found["conventions"]) == list(found["percentages"]) == list(found["meanings"])
     assert found["invalid"] is None
 
 
-def test_a_count_as_a_table_says_what_other_conventions_count(run):
+def test_a_count_as_a_table_has_a_row_for_peft_where_it_differs(run):
     text = run("count", "mam_inducer", backbone="gpt2")
-    for part in ("2,001,816", "impl", "repo_config_requires_grad", "2,057,112", "1.6235%", "two norms a block"):
-        assert part in text
-    assert "repo_config_used" not in run("count", "lora_qv", backbone="gpt2")
+    assert "2,001,816" in text
+    assert "as PEFT counts" not in text
+    (row,) = (line for line in run("count", "ia3", backbone="gpt2").splitlines() if "as PEFT counts" in line)
+    assert row.split()[-2:] == ["64,512", "0.0518%"]
+
+
+def test_the_released_code_of_an_inducer_counts_its_norms():
+    config = json.loads((BACKBONES / "gpt2" / "config.json").read_text())
+    found, total = all_counts("mam_inducer", shape_of(config)), 124_439_808
+    assert found["repo_config_requires_grad"] == 2_057_112
+    assert round(100 * found["repo_config_used"] / total, 4) == 1.6235
 
 
 def test_choices_are_set_as_numbers_are(run):

@@ -1,6 +1,7 @@
 """Counting conventions: which concern a method, and what they add to or take from what is attached."""
 
 import pytest
+from support.released_codes import all_counts
 
 from search_space.conventions import conventions
 
@@ -16,12 +17,12 @@ OURS = ["weights_only", "with_bias", "stored", "trained"]
             "prefix_tuning",
             "roberta_base",
             [
+                "peft",
                 "trained_mlp",
                 "unify_trained",
                 "unify_requires_grad",
                 "unify_receiving_grad",
                 "impl",
-                "peft_flat",
                 "peft_projection",
                 "adapterhub",
             ],
@@ -38,25 +39,25 @@ OURS = ["weights_only", "with_bias", "stored", "trained"]
     ],
 )
 def test_the_conventions_of_a_method_are_those_of_the_codes_that_have_it(method, backbone, names, shape_named):
-    assert list(conventions(method, shape_named(backbone))) == [*OURS, *names]
+    assert list(all_counts(method, shape_named(backbone))) == [*OURS, *names]
 
 
 def test_settings_go_by_either_name(roberta):
-    assert conventions("mam_adapter", roberta, {"l": 7, "mid": 9}) == conventions(
+    assert all_counts("mam_adapter", roberta, {"l": 7, "mid": 9}) == all_counts(
         "mam_adapter", roberta, {"prefix_length": 7, "reparameterization_width": 9}
     )
 
 
 def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart):
-    plain = conventions("prefix_tuning", bart)
-    assert plain["unify_trained"] == conventions("prefix_tuning", bart, {"mid": 800})["trained"]
-    assert plain["trained_mlp"] == conventions("prefix_tuning", bart, {"mid": 512})["trained"]
+    plain = all_counts("prefix_tuning", bart)
+    assert plain["unify_trained"] == all_counts("prefix_tuning", bart, {"mid": 800})["trained"]
+    assert plain["trained_mlp"] == all_counts("prefix_tuning", bart, {"mid": 512})["trained"]
     assert plain["trained"] == plain["stored"]
 
 
 def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta):
     parallel, sequential = (
-        conventions(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
+        all_counts(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
     )
     assert parallel["unify_requires_grad"] == 2 * parallel["unify_trained"]
     assert sequential["unify_requires_grad"] == sequential["unify_trained"]
@@ -64,7 +65,7 @@ def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta)
 
 def test_norm_of_attention_adapters_is_always_counted(bart):
     for choice in ("none", "in"):
-        found = conventions("sequential_adapter_attn", bart, {"norm": choice})
+        found = all_counts("sequential_adapter_attn", bart, {"norm": choice})
         norms = 2 * bart.width * 36
         assert found["unify_trained"] == found["with_bias"] + norms
         assert found["stored"] == found["with_bias"] + (norms if choice == "in" else 0)
@@ -73,16 +74,16 @@ def test_norm_of_attention_adapters_is_always_counted(bart):
 def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(roberta, shape_named):
     gpt2 = shape_named("gpt2")
     for choice in ("no", "yes"):
-        decoder, encoder = (conventions("lora_qv", shape, {"bias": choice}) for shape in (gpt2, roberta))
+        decoder, encoder = (all_counts("lora_qv", shape, {"bias": choice}) for shape in (gpt2, roberta))
         assert decoder["impl"] == decoder["weights_only"] + 2 * 768 * 12
         assert encoder["impl"] == encoder["weights_only"]
 
 
 def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta):
-    two, three = (conventions("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
+    two, three = (all_counts("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["original_trained"] - two["original_trained"] == 768 + 1
     assert {name for name in two if two[name] != three[name]} == {"original_trained"}
-    two, three = (conventions("bitfit", roberta, {"labels": labels}) for labels in (2, 3))
+    two, three = (all_counts("bitfit", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["unify_trained"] - two["unify_trained"] == 1
 
 
@@ -108,12 +109,12 @@ def test_a_family_whose_patterns_are_not_known_has_no_such_convention(odd, rober
 
 
 def test_the_library_adapters_leaves_cross_attention_alone(bart, odd):
-    found = conventions("houlsby_adapter", bart, {"r": 64})
+    found = all_counts("houlsby_adapter", bart, {"r": 64})
     one = 2 * 64 * 1024 + 64 + 1024
     assert found["adapterhub"] == 48 * one
     assert found["adapters"] == 60 * one
     # it scales the output of a gated FFN's down projection
-    assert conventions("ia3", odd)["adapterhub"] == 8 * 2 * 10 + 5 * 11
+    assert all_counts("ia3", odd)["adapterhub"] == 8 * 2 * 10 + 5 * 11
 
 
 def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart):
@@ -122,18 +123,18 @@ def test_peft_has_prompts_for_both_stacks_and_one_prefix(bart):
         20 * 1024
     )
     found = conventions("prefix_tuning", bart, {"l": 30})
-    assert 3 * found["peft_flat"] == found["stored"]
+    assert 3 * found["peft"] == found["stored"]
 
 
 def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(shape_named):
     bert = shape_named("bert_large_cased")
-    found = conventions("diff_pruning", bert, {"fraction": 0.001})
+    found = all_counts("diff_pruning", bert, {"fraction": 0.001})
     assert found["stored"] == bert.parameters // 1000
     assert found["stored_nonzero_0_5pct"] == bert.parameters * 5 // 1000
     # 389 tensors, and two of the pooler, which is not there when the backbone is frozen
     assert found["trained_stage1"] == 2 * bert.parameters + 391
     assert found["trained"] == 2 * bert.frozen_parameters + 389
-    assert conventions("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
+    assert all_counts("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
 
 
 def test_bitfit_counts_nothing_where_there_are_no_biases(qwen):
