@@ -1,11 +1,12 @@
 """Types of user-written values, stricter than pydantic's own."""
 
-import difflib
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from search_space.closest_name import closest_names, quoted_names
 
 _Names = TypeVar("_Names", bound=tuple[object, ...])
 
@@ -43,8 +44,8 @@ def choice(value: str, known: Iterable[str]) -> str:
     """
     known = list(known)
     if value not in known:
-        near = difflib.get_close_matches(value, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = closest_names(value, known)
+        hint = f"; did you mean {quoted_names(near)}?" if near else ""
         raise ValueError(f"must be among {', '.join(known)}; got {value!r}{hint}")
     return value
 

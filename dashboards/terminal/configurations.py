@@ -16,6 +16,7 @@ from search_space.conventions import conventions
 from search_space.parameter_counts.counts import Counts, count, instance_count
 from search_space.published import METHODS, HyperParameterValues, PublishedMethod
 from search_space.words.describe import Difference, SideView, phrase, ranked_published, sentence, side_view
+from search_space.words.ports import tensor_names
 
 _NEAREST = 3
 _MIDDLE_WIDTH, _FULL_WIDTH = 118, 150
@@ -27,6 +28,7 @@ _DIMENSIONS = {
     "composition function": "gate",
 }
 _DETAILS = ("read", "heads", "bottleneck", "activation", "scale", "variant", "site", "layers")
+_TENSORS = ("write", "read")
 _CONVENTIONS = {
     "stored": "stored (the budget binds these)",
     "trained": "trained",
@@ -210,7 +212,7 @@ def _method_rows(views: Sequence[MethodView], width: int) -> Table:
         details: tuple[str, ...] = (settings, escape(method.citation.partition(", ")[0])) if is_full else ()
         name = method.name
         for place, side in _method_places(view):
-            cells = [getattr(side, key, "") for key in _DIMENSIONS.values()]
+            cells = [_dimension(side, key) or "" for key in _DIMENSIONS.values()]
             table.add_row(name, place, *([", ".join(filter(None, cells))] if is_narrow else cells), *details)
             name, details = "", ("",) * len(details)
     return table
@@ -259,9 +261,17 @@ def configuration_renderable(view: ConfigurationView) -> RenderableType:
 def _dimensions(view: ConfigurationView) -> Table:
     rows = []
     for title, key in {**_DIMENSIONS, **{name: name for name in _DETAILS}}.items():
-        cells = [getattr(side, key, None) for side in (view.attention, view.ffn)]
-        rows.append([title, *("-" if cell is None else escape(str(cell)) for cell in cells)])
+        cells = [_dimension(side, key) for side in (view.attention, view.ffn)]
+        rows.append([title, *("-" if cell is None else escape(cell) for cell in cells)])
     return plain_table("", "attention", _second_site(view.ffn), rows=rows)
+
+
+def _dimension(side: SideView | None, name: str) -> str | None:
+    """Return a dimension as text, tensors by name; None without one."""
+    value = getattr(side, name, None)
+    if value is None:
+        return None
+    return tensor_names(value) if name in _TENSORS else str(value)
 
 
 def _second_site(side: SideView | None) -> str:

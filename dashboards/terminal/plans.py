@@ -52,7 +52,7 @@ def plan_renderable(found: ResourcePlan) -> RenderableType:
 
 def _notes(found: ResourcePlan) -> Iterator[str]:
     yield ""
-    yield "measured: examples of a trial at a time, texts written included."
+    yield "measured: examples that a trial evaluates at a time, generation included."
     for one in found.devices:
         if not one.fits:
             yield f"! It does not fit {one.gpu.name}. {'; '.join(one.advice)}."

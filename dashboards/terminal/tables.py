@@ -19,6 +19,7 @@ from dashboards.terminal.text import (
     states_text,
 )
 from search_space.words.dimensions import SideDimensions
+from search_space.words.ports import tensor_names
 from studies.analysis.fronts import Front
 from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
 from studies.analysis.ranks import DISCOVERED
@@ -266,6 +267,8 @@ def _dimension(site: SideDimensions | None, name: str) -> str:
     value = getattr(site, name) if site is not None else None
     if value is None:
         return "-"
+    if name == "write":
+        return tensor_names(value)
     return rate_text(value) if name == "learning_rate" else str(value)
 
 

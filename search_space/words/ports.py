@@ -44,3 +44,10 @@ def joined_port_names(ports: Sequence[Port]) -> str:
         return PORT_NAMES[ports[0]]
     is_of_ffn = any(PORT_NAMES[port].startswith("FFN ") for port in ports)
     return f"{'FFN ' if is_of_ffn else ''}{'+'.join(map(short_name, ports))}"
+
+
+def tensor_names(symbols: str) -> str:
+    """Return the joined names of ports that are joined by ``+``, such as ``query+value`` for ``q+v``."""
+    known = {port.value: port for port in Port}
+    ports = [known[one] for one in symbols.split("+") if one in known]
+    return joined_port_names(ports) if ports else symbols

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from search_space.closest_name import closest_names, quoted_names
+
 _PHRASES = {
     "missing": "must be given",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
@@ -76,9 +78,9 @@ def _advice(path: str, model: type[BaseModel]) -> str:
     known = dict(_valid_keys(model))
     beside = [key for key in known if key.rpartition(".")[0] == prefix]
     names = {key.rpartition(".")[2]: key for key in [*reversed(list(known)), *beside]}
-    near = difflib.get_close_matches(name, [key.rpartition(".")[2] for key in beside], n=1)
+    near = closest_names(name, [key.rpartition(".")[2] for key in beside])
     if near:
-        return f"did you mean {near[0]!r}?"
+        return f"did you mean {quoted_names(near)}?"
     if far := difflib.get_close_matches(name, list(names), n=1, cutoff=0.8):
         return f"did you mean {names[far[0]]!r}?"
     here = [key.rpartition(".")[2] for key in beside]

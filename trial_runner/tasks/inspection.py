@@ -79,7 +79,7 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     found = _wished_task(columns, kind, wished) or _guessed(columns, kind)
     if found is None:
         held = "; ".join(f"{name}: {one.kind.value}" for name, one in known.items() if not one.fields)
-        pair = "a text and a label" if kind in _OF_LABELS else "a text and what is written of it"
+        pair = "a text and a label" if kind in _OF_LABELS else "a text and a text to generate from it"
         needed = f"a task of kind {kind} needs {pair}"
         if kind is None:
             needed = f"a task needs a text and a label, or {pair}"

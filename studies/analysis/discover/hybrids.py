@@ -29,6 +29,7 @@ _LEAST = ("details", "layers", "activation", "scale", "heads", "insertion", "wri
 _SAME_SHARE = 0.02
 _USES_BUDGET = 0.95
 _SIDES = (ATTENTION, FFN)
+_NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,9 @@ class Change:
         )
 
     def __str__(self) -> str:
-        """Return text such as ``FFN gate scale_learned instead of add``."""
+        """Return text such as ``FFN gate scale_learned instead of add`` or ``LoRA on FFN up added``."""
+        if self.dimension == "edit":
+            return f"{self.after} added" if self.before == _NOTHING else f"{self.before} removed"
         where = {ATTENTION: "attention ", FFN: "FFN "}.get(self.side, "")
         return f"{where}{self.dimension.replace('+', ' and ')} {self.after} instead of {self.before}"
 
@@ -124,9 +127,13 @@ class Hybrids:
                 for name in differing(mine, theirs):
                     before, after = mine.words(name), theirs.words(name)
                     yield Change(side=side, dimension=name, before=before, after=after, place=place)
-        before, after = (end.shown_rate(side, one.ranges.get(side) == other.ranges.get(side)) for end in self._ends)
-        if "" not in (before, after) and before != after:
-            yield Change(side=side, dimension="learning rate", before=before, after=after)
+        if all(side in end.peak_lrs for end in self._ends):
+            same_range = one.ranges.get(side) == other.ranges.get(side)
+            rates = [f"{end.peak_lrs[side]:.1e}" for end in self._ends]
+            places = rates if same_range else [end.rate_place(side) for end in self._ends]
+            if places[0] != places[1]:
+                before, after = rates if same_range else map("{} ({} of its range)".format, rates, places)
+                yield Change(side=side, dimension="learning rate", before=before, after=after)
 
     @cached_property
     def _pairs(self) -> dict[str, tuple[tuple[Pattern | None, Pattern | None], ...]]:
@@ -195,14 +202,9 @@ class _End:
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
 
-    def shown_rate(self, side: str, is_absolute: bool) -> str:
-        """Return a learning rate in words, absolute or relative to the range of its form; empty without one."""
-        if side not in self.peak_lrs:
-            return ""
-        peak_lr, unit_lr = self.peak_lrs[side], self.unit_lrs[side]
-        if is_absolute:
-            return f"{peak_lr:.1e}"
-        return f"at {(unit_lr + 1) / 2:.0%} of its range" if abs(unit_lr) <= 1 else f"{peak_lr:.1e}, outside its range"
+    def rate_place(self, side: str) -> str:
+        """Return the place of a learning rate in the range of its form, in percent."""
+        return f"{(self.unit_lrs[side] + 1) / 2:.0%}"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:
@@ -216,8 +218,9 @@ class _End:
 
 def _words(pattern: Pattern | None) -> str:
     if pattern is None:
-        return "none"
-    return f"{pattern.form.name} at {pattern.words('write')}"
+        return _NOTHING
+    first = pattern.edits[0]
+    return f"{first.form.display_name(first)} on {pattern.words('write')}"
 
 
 def _matched(mine: tuple[Pattern, ...], theirs: tuple[Pattern, ...]) -> Iterator[tuple[Pattern | None, Pattern | None]]:

@@ -96,7 +96,7 @@ class Pattern:
         """Return a decision in words."""
         match dimension:
             case "write":
-                return joined_port_names([write for _, write in self.places])
+                return joined_port_names(sorted((write for _, write in self.places), key=[*Port].index))
             case "insertion":
                 return self._insertion_words()
             case "gate":
