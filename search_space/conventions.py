@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
+from search_space.backbones import family_of_shape
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Port, Site, StackKind
 from search_space.errors import InvalidEditError
+from search_space.forms import LowRank
 from search_space.parameter_counts.counts import Counts, count, count_edits
 from search_space.published import HyperParameterValues, published_method
 
@@ -15,7 +17,8 @@ CONVENTIONS: Mapping[str, str] = {
     "with_bias": "weights_only and the biases of the projections",
     "stored": "what must be saved after training, which the budget limits",
     "trained": "what is trained here",
-    "peft": "as PEFT: (IA)³ at its default modules; for two stacks two prompts, and prefixes at decoder self-attention",
+    "peft": "as PEFT: (IA)³ at its default modules; LoRA with one A for a fused projection; for two stacks two "
+    "prompts, and prefixes at decoder self-attention",
 }
 """Meanings of the conventions by name."""
 
@@ -71,5 +74,21 @@ def _counted_by_peft(method: str, configuration: Configuration, counts: Counts, 
         case "ia3" if shape.family in _PEFT_IA3:
             sites = {port: Site.FFN if port is Port.M else Site.ATTENTION for port in _PEFT_IA3[shape.family]}
             return sum(shape.port_width(port) * len(shape.sublayers(site)) for port, site in sites.items())
+        case "lora_attention" | "lora_all":
+            repeated = _repeated_inputs(configuration, shape)
+            return counts.trained - repeated if repeated else None
         case _:
             return None
+
+
+def _repeated_inputs(configuration: Configuration, shape: BackboneShape) -> int:
+    """Count the matrices A of LoRA but for one of each fused projection, to which PEFT gives one."""
+    ports, seen, repeated = family_of_shape(shape).ports(shape).ports, set(), 0
+    for edit in configuration.edits:
+        if not isinstance(edit.form, LowRank) or edit.read is None:
+            continue
+        for place in shape.sublayers(edit.site):
+            projection = (place, ports[place.stack, place.site, edit.write].module)
+            repeated += edit.form.width * shape.port_width(edit.read) * (projection in seen)
+            seen.add(projection)
+    return repeated

@@ -14,6 +14,7 @@ from search_space.forms.dora import Dora as Dora
 from search_space.forms.encoded_prompt import EncodedPrompt as EncodedPrompt
 from search_space.forms.encoded_prompt import PromptEncoder as PromptEncoder
 from search_space.forms.form import Form as Form
+from search_space.forms.form import PeftKind as PeftKind
 from search_space.forms.form import SizedForm as SizedForm
 from search_space.forms.full import Full as Full
 from search_space.forms.intrinsic import Intrinsic as Intrinsic

@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Insertion, Port, Positions
 from search_space.edit_protocol import EditEndpoints, WriteReadPairs, block_widths
-from search_space.forms.form import Form, composed_formula, insertion_word
+from search_space.forms.form import Form, PeftKind, composed_formula, insertion_word
 from search_space.rules import rule_error
 from search_space.symbols import DeltaFormula, read_symbol
 
@@ -22,6 +22,7 @@ class Diagonal(Form):
 
     name: ClassVar[str] = "diag"
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    peft: ClassVar[PeftKind | None] = PeftKind.IA3
     unmergeable_reason: ClassVar[str | None] = None
     multiplies: ClassVar[bool] = True
     port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = (((Port.K, Port.K), (Port.V, Port.V)),)

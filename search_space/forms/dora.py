@@ -6,7 +6,7 @@ from typing import ClassVar
 from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import PROJECTION_SETS_AT_ATTENTION, EditEndpoints, WriteReadPairs, block_widths
-from search_space.forms.form import LinearForm
+from search_space.forms.form import LinearForm, PeftKind
 from search_space.rules import PROJECTION_INPUTS, rule_error
 
 
@@ -28,6 +28,7 @@ class Dora(LinearForm):
     name: ClassVar[str] = "dora"
     is_opt_in: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
+    peft: ClassVar[PeftKind | None] = PeftKind.DORA
     needs_weights: ClassVar[bool] = True
     port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_ATTENTION
 

@@ -7,6 +7,7 @@ heads has one such map per head and works on the head's slice.
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import Field, replace
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from search_space.affine import AffineCount, linear_parameters
@@ -26,6 +27,16 @@ from search_space.rules import check_positive_integer, is_integer, rule_error
 from search_space.symbols import DeltaFormula, logit_divisor, per_head_suffix, write_symbol
 
 
+class PeftKind(StrEnum):
+    """Adapter types of peft."""
+
+    LORA = "LORA"
+    DORA = "DORA"
+    VERA = "VERA"
+    IA3 = "IA3"
+    PROMPT = "PROMPT_TUNING"
+
+
 class Form(ABC):
     """Function that an edit computes from its input: a frozen dataclass with counts, rules, names and a formula.
 
@@ -41,6 +52,7 @@ class Form(ABC):
         is_opt_in: Whether a study has a learning rate for the form only if it names the form; true for forms that are
             newer than stored studies.
         needs_weights: Whether the form is computed from frozen weights, and not only from their outputs.
+        peft: Equivalent adapter type of peft; None without one.
         logits: Kind of attention logits for log-sum-exp gates; None if no such gate fits.
         per_head: Usual heads of a form per head; None if it has one block only.
         dimensions: Search dimensions of the form besides ports, heads and bottleneck.
@@ -67,6 +79,7 @@ class Form(ABC):
     multiplies: ClassVar[bool] = False
     is_opt_in: ClassVar[bool] = False
     needs_weights: ClassVar[bool] = False
+    peft: ClassVar[PeftKind | None] = None
     logits: ClassVar[Logits | None] = None
     per_head: ClassVar[Heads | None] = None
     dimensions: ClassVar[tuple[str, ...]] = ()

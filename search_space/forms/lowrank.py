@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port
 from search_space.edit_protocol import EditEndpoints, WriteReadPairs, block_widths
-from search_space.forms.form import LinearForm, composed_formula, insertion_word
+from search_space.forms.form import LinearForm, PeftKind, composed_formula, insertion_word
 from search_space.gates.gate import Logits
 from search_space.rules import PROJECTION_INPUTS
 from search_space.symbols import DeltaFormula, normed_read_symbol
@@ -29,6 +29,7 @@ class LowRank(LinearForm):
 
     name: ClassVar[str] = "lowrank"
     learning_rates: ClassVar[tuple[float, float]] = (1e-3, 1.5e-2)
+    peft: ClassVar[PeftKind | None] = PeftKind.LORA
     logits: ClassVar[Logits | None] = Logits.QUERY
     per_head: ClassVar[Heads | None] = Heads.QUERY
     dimensions: ClassVar[tuple[str, ...]] = ("bias",)

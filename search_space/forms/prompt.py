@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Site
 from search_space.edit_protocol import EditEndpoints
-from search_space.forms.form import SizedForm
+from search_space.forms.form import PeftKind, SizedForm
 
 SEQUENCE_TOKENS = 128
 """Length of an input, in tokens, over which the cost of a prompt is averaged."""
@@ -30,6 +30,7 @@ class PromptForm(SizedForm):
     __slots__ = ()
 
     size_symbol: ClassVar[str] = "l"
+    peft: ClassVar[PeftKind | None] = PeftKind.PROMPT
     outside_site: ClassVar[Site | None] = Site.EMBEDDING
     reads: ClassVar[bool] = False
     unmergeable_reason: ClassVar[str | None] = "its rows are tokens of every layer"

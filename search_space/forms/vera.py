@@ -7,7 +7,7 @@ from search_space.affine import AffineCount
 from search_space.backbones.shape import BackboneShape
 from search_space.edit_protocol import PROJECTION_SETS_AT_ATTENTION, EditEndpoints, WriteReadPairs, block_widths
 from search_space.errors import InvalidEditError
-from search_space.forms.form import LinearForm, composed_formula, insertion_word
+from search_space.forms.form import LinearForm, PeftKind, composed_formula, insertion_word
 from search_space.rules import PROJECTION_INPUTS, is_integer
 from search_space.symbols import DeltaFormula, normed_read_symbol
 
@@ -30,6 +30,7 @@ class Vera(LinearForm):
     name: ClassVar[str] = "vera"
     is_opt_in: ClassVar[bool] = True
     learning_rates: ClassVar[tuple[float, float]] = (3e-3, 5e-2)
+    peft: ClassVar[PeftKind | None] = PeftKind.VERA
     port_sets_at_attention: ClassVar[tuple[WriteReadPairs, ...]] = PROJECTION_SETS_AT_ATTENTION
 
     width: int

@@ -106,8 +106,8 @@ class PublishedMethod:
         name: Name in tables and on the command line.
         build: Function that builds the edits; `edits_from_tables` makes one.
         hyperparameters: Hyper-parameters that can be set.
-        attention_share: Share of the budget for attention when the method is resized; ignored unless both sides have a
-            bottleneck to size.
+        attention_share: Share of the budget for attention when the method is resized; None for equal ranks at both
+            sides. It is ignored unless both sides have a bottleneck to size.
     """
 
     name: str
@@ -115,7 +115,7 @@ class PublishedMethod:
     citation: str
     build: Build
     hyperparameters: tuple[HyperParameter, ...] = ()
-    attention_share: float = 0.5
+    attention_share: float | None = 0.5
 
     def values(self, settings: HyperParameterValues | None = None) -> dict[str, float | str | None]:
         """Return every hyper-parameter by its full name; None for absent ones.

@@ -7,7 +7,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.errors import BudgetError, SettingError
 from search_space.parameter_counts.budget import solve
-from search_space.parameter_counts.counts import count
+from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import HyperParameterValues, PublishedMethod, published_method
 
 
@@ -77,9 +77,11 @@ class PublishedPoint(str):
             InvalidEditError: If it is not valid on the backbone.
         """
         structure = self.structure(shape, scale=scale)
+        stored, share = count(structure, shape).stored, self.method.attention_share
         if not self.has_fixed_size:
-            return solve(structure, shape, attention_share=self.method.attention_share, parameters=parameters)
-        stored = count(structure, shape).stored
+            if share is None:
+                share = count_edits(structure.attention, shape).stored / stored
+            return solve(structure, shape, attention_share=share, parameters=parameters)
         if stored > parameters:
             raise BudgetError(f"{self} stores {stored:,} parameters; the budget is {parameters:,}.")
         return structure

@@ -8,6 +8,7 @@ from itertools import combinations
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.errors import BudgetError, SearchSpaceError
+from search_space.exportability import inexpressible
 from search_space.forms import FORMS
 from search_space.layers import AllLayers, Layers, shrinking_choices
 from search_space.mergeability import unmergeable_edits
@@ -60,7 +61,8 @@ class BudgetFit:
                 return
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
-                f"{shape.family}{' and can be merged' if options.mergeable else ''}. "
+                f"{shape.family}{' and can be merged' if options.mergeable else ''}"
+                f"{' and that peft can load' if options.exportable else ''}. "
                 f"Allow more forms{'' if has_layers else ' and layers'}"
                 f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
             )
@@ -154,6 +156,9 @@ def check_limits(configuration: Configuration, shape: BackboneShape, options: Sp
     if options.mergeable:
         for name, reason in unmergeable_edits(configuration, shape).items():
             raise BudgetError(f"configurations of this study must be mergeable into the weights; got {name}: {reason}.")
+    if options.exportable is not None and configuration.edits:
+        for name, reason in inexpressible(configuration, shape).items():
+            raise BudgetError(f"configurations of this study must be ones that peft can load; got {name}: {reason}.")
     flops, limit = extra_flops(configuration, shape), options.max_extra_flops
     if limit is not None and flops > limit:
         raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {limit:,}.")

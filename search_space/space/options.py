@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.dataclasses import dataclass
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, SettingError
 from search_space.field_types import Distinct, Integer, Positive, Size, choice, distinct
-from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, PeftKind, SoftmaxMemory
 from search_space.gates import GATES, ConvexGate, Gate, InducerGate
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
@@ -121,7 +121,15 @@ def among(known: Iterable[str]) -> AfterValidator:
 
 _Item = TypeVar("_Item")
 
-_Form = Annotated[str, among(SEARCHED_FORMS)]
+_OTHER_NAMES = {"lora": LowRank.name}
+
+
+def form_name(name: object) -> object:
+    """Return the name of a form; LoRA is ``lowrank``."""
+    return _OTHER_NAMES.get(name, name) if isinstance(name, str) else name
+
+
+_Form = Annotated[str, BeforeValidator(form_name), among(SEARCHED_FORMS)]
 FormNames = Annotated[tuple[_Form, ...], Distinct]
 NonEmpty = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
 GateNames = Annotated[NonEmpty[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
@@ -165,6 +173,8 @@ class SpaceOptions:
         max_extra_flops: Most FLOPs per token that a configuration adds at inference; null for any number. Edits that
             can be merged into the weights add none.
         mergeable: Whether all configurations, published methods included, must be mergeable into the weights.
+        exportable: ``peft`` for configurations, published methods included, that one adapter of peft can express; null
+            for any. An adapter has one kind of edit: LoRA if a form allows it, else the first kind of the forms.
         attention_share: Lowest and highest share of the budget at attention, if both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
@@ -200,10 +210,13 @@ class SpaceOptions:
     size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
     max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
     mergeable: bool = False
+    exportable: Literal["peft"] | None = None
     attention_share: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: Annotated[
-        dict[Annotated[str, among(FORMS)], PositiveRange], AfterValidator(_with_defaults), Field(validate_default=True)
+        dict[Annotated[str, BeforeValidator(form_name), among(FORMS)], PositiveRange],
+        AfterValidator(_with_defaults),
+        Field(validate_default=True),
     ] = Field(default_factory=dict)
     head_learning_rates: PositiveRange | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
@@ -212,6 +225,12 @@ class SpaceOptions:
     def budget_fractions(self) -> tuple[float, float]:
         """Lowest and highest share of the budget for which a proposal is sized."""
         return self.size or (1.0, 1.0)
+
+    @property
+    def peft_kind(self) -> PeftKind | None:
+        """Kind of peft's adapters of an exportable study: LoRA, or the first kind of its forms; None without one."""
+        kinds = [kind for name in (*self.attention_forms, *self.ffn_forms) if (kind := FORMS[name].peft) is not None]
+        return PeftKind.LORA if PeftKind.LORA in kinds else next(iter(kinds), None)
 
     @property
     def published_points(self) -> tuple[PublishedPoint, ...]:

@@ -7,6 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Heads, Port, Site
 from search_space.edit import Edit
 from search_space.edit_protocol import WriteReadPairs
+from search_space.exportability import peft_kind
 from search_space.forms import Form
 from search_space.gates import Add, Gate, LearnedScale, Multiply
 from search_space.layers import AllLayers, Layers
@@ -45,6 +46,7 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
         for point in family.with_one_activation().points(shape)
         if options.near_duplicates or not is_near_duplicate(point.edits, shape)
         if not options.mergeable or all(merge_obstacle(edit, shape) is None for edit in point.edits)
+        if options.exportable is None or all(peft_kind(edit, shape) is options.peft_kind for edit in point.edits)
     )
 
 

@@ -16,7 +16,7 @@ from studies.surrogate.recorded_observations import accuracy_error, binomial_err
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Names of sizes in sentences."""
 
-_PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn")
+_PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn", "lora_attention", "lora_all")
 
 _ALIKE = 3
 """Number of trials with one score, to the last digit, from which on nothing counts as learned."""

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from search_space.closest_name import name_hint
 from studies.errors import SpecificationError
 from studies.study_file.problems import problem_lines
+from studies.study_file.sections import SPACES
 from studies.study_file.study import Specification
 from studies.study_file.yaml_text import read_yaml
 from trial_runner.files import check_regular
@@ -93,8 +94,8 @@ def specification_of(
 
 
 def _overridden(mapping: dict[str, object], overrides: Mapping[str, object] | None) -> dict[str, object]:
-    """Return the mapping with the values at some key paths replaced."""
-    for key, value in (overrides or {}).items():
+    """Return the mapping with the values at some key paths replaced, whole sections first."""
+    for key, value in sorted((overrides or {}).items(), key=lambda one: one[0].count(".")):
         _put(mapping, key, value)
         _resolve_paths(mapping, Path.cwd(), [key] if key in _ALL_PATH_KEYS else [])
     return mapping
@@ -173,7 +174,8 @@ def _put(mapping: dict[str, object], key: str, value: object) -> None:
     target = mapping
     for section in sections:
         inner = target.get(section)
-        inner = dict(inner) if isinstance(inner, dict) else {}
+        inner = SPACES.get(inner) if section == "space" and isinstance(inner, str) else inner
+        inner = dict(inner) if isinstance(inner, Mapping) else {}
         target[section] = inner
         target = inner
     target[last] = value

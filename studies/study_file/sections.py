@@ -18,6 +18,7 @@ from search_space.space.options import (
     PositiveRange,
     SpaceOptions,
     among,
+    form_name,
     read_published,
     up_to_one,
 )
@@ -115,6 +116,9 @@ class Space(Section):
         max_extra_flops: Largest number of FLOPs per token that a configuration adds at inference; null is no limit.
             Edits that can be merged into the weights add none.
         mergeable: Whether to try only configurations that can be merged into the weights, published methods included.
+        exportable: ``peft`` tries only configurations that one adapter of peft can express, published methods included;
+            null tries any. An adapter has one kind of edit: LoRA if ``lowrank`` is among the forms, else the first kind
+            of the forms (``dora``, ``vera``, ``diag``).
         learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
             number of summed forms. Forms left out keep their default, which is the higher the fewer
             ``training.steps`` are. ``head`` searches the rate of the task head, too; left out it is
@@ -131,7 +135,10 @@ class Space(Section):
     size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
     max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
     mergeable: bool = False
-    learning_rates: dict[Annotated[str, among((*FORMS, "head"))], PositiveRange] = Field(default_factory=dict)
+    exportable: Literal["peft"] | None = None
+    learning_rates: dict[Annotated[str, BeforeValidator(form_name), among((*FORMS, "head"))], PositiveRange] = Field(
+        default_factory=dict
+    )
 
     def options(self, **others: Any) -> SpaceOptions:
         """Return the options of the search space.
@@ -146,6 +153,34 @@ class Space(Section):
         own |= {"learning_rates": rates, "head_learning_rates": self.learning_rates.get("head")}
         values = {name: getattr(self.values, name) for name in FormValues.model_fields}
         return SpaceOptions(**{**own, **values, **others})
+
+
+SPACES: Mapping[str, Mapping[str, object]] = {
+    "lora": {
+        "attention_forms": ["lowrank"],
+        "ffn_forms": ["lowrank"],
+        "gates": ["add", "scale"],
+        "size": [0.125, 1],
+        "exportable": "peft",
+    }
+}
+"""Sections ``space`` by the name that a study file can have in their place.
+
+``lora`` is a sweep of LoRA: targets, rank, scale and learning rate.
+"""
+
+
+def named_space(given: object) -> object:
+    """Return the section of a name, or what was given in its place.
+
+    Raises:
+        ValueError: If it is a text and no such name.
+    """
+    if not isinstance(given, str):
+        return given
+    if given not in SPACES:
+        raise ValueError(f"must be a mapping of keys to values, or {' or '.join(SPACES)}")
+    return dict(SPACES[given])
 
 
 class Search(Section):

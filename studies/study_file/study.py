@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from search_space.backbones.shape import BackboneShape
 from search_space.field_types import Integer, Name
@@ -17,7 +17,7 @@ from search_space.space.options import SpaceOptions, learning_rates_for
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
 from studies.study_file.fields import LARGEST, Budget, Section, Source
-from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSection
+from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSection, named_space
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
@@ -46,7 +46,8 @@ class Specification(Section):
         seed: Seed of all that is random.
         training: Training of every trial.
         pruning: Comparison of trials at rungs.
-        space: Space of proposals.
+        space: Space of proposals; or ``lora``, a sweep of LoRA: targets, rank, scale and learning rate, all of which
+            peft can load.
         search: Sampler, objectives and initial design.
         fleet: Resources of a launch.
     """
@@ -59,7 +60,7 @@ class Specification(Section):
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] = 0
     training: Training = Training()
     pruning: Pruning = Pruning()
-    space: Space = Space()
+    space: Annotated[Space, BeforeValidator(named_space)] = Space()
     search: Search = Search()
     fleet: Fleet = Fleet()
 

@@ -53,7 +53,7 @@ def test_method_has_name_title_and_source(method):
     assert method.title
     assert ", " in method.citation
     assert any(character.isdigit() for character in method.citation)
-    assert 0 <= method.attention_share <= 1
+    assert method.attention_share is None or 0 <= method.attention_share <= 1
 
 
 def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(method):

@@ -5,13 +5,11 @@ from torch import Tensor, nn
 
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
-from trial_runner.deltas.form_delta import FormDelta, FormPlace, PeftKind
+from trial_runner.deltas.form_delta import FormDelta, FormPlace
 
 
 class DiagonalDelta(FormDelta):
     """``z * w``: w starts at 1 if the product replaces the input ((IA)^3), at 0 if it is added."""
-
-    peft = PeftKind.IA3
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:
         """Initialise with ones or zeros."""

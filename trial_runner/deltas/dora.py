@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace
 from trial_runner.errors import AttachError
 
 
@@ -23,7 +23,6 @@ class DoraDelta(FormDelta):
     """
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
-    peft = PeftKind.DORA
     has_input_dropout = True
     holds_scale = True
 

@@ -5,7 +5,6 @@ Code elsewhere that depends on the form calls its module, so that a new form is 
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 import torch
@@ -41,26 +40,14 @@ class Padding:
 COLUMNS, ROWS = Padding(axis=-1), Padding(axis=-2)
 
 
-class PeftKind(StrEnum):
-    """Adapter types of peft."""
-
-    LORA = "LORA"
-    DORA = "DORA"
-    VERA = "VERA"
-    IA3 = "IA3"
-    PROMPT = "PROMPT_TUNING"
-
-
 class DeltaModule(nn.Module):
     """Trainable parameters of a form, at a sublayer or outside.
 
     Attributes:
         paddings: Tensors whose widths may differ between modules computed together, by name.
-        peft: Equivalent adapter type of peft; None without one.
     """
 
     paddings: ClassVar[Mapping[str, Padding]] = {}
-    peft: ClassVar[PeftKind | None] = None
 
     @classmethod
     def folded(cls, form: Form) -> Form:

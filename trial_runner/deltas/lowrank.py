@@ -8,14 +8,13 @@ from torch import Tensor, nn
 from search_space.edit import Edit
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import block_product, output_product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace
 
 
 class LowRankDelta(FormDelta):
     """A linear map of low rank, once or per head; A is uniform in +-1/sqrt(D_in) (Hu et al. 2022, released code)."""
 
     paddings: ClassVar = {"a": COLUMNS, "b": ROWS}
-    peft = PeftKind.LORA
     has_input_dropout = True
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:

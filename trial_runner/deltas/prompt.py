@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from search_space.forms import EncodedPrompt, Form, Prompt, PromptEncoder, SizedForm
 from trial_runner.deltas.blocks import draw_layer
-from trial_runner.deltas.form_delta import DeltaModule, Padding, PeftKind
+from trial_runner.deltas.form_delta import DeltaModule, Padding
 
 _DEVIATION = 0.02
 
@@ -20,7 +20,6 @@ class PromptDelta(DeltaModule):
     """
 
     paddings: ClassVar = {"table": Padding(axis=-2, in_front=True)}
-    peft = PeftKind.PROMPT
 
     def __init__(self, form: Any, width: int, generator: torch.Generator) -> None:
         """Initialise the table and the encoder.

@@ -12,7 +12,7 @@ from search_space.edit_protocol import block_widths
 from search_space.forms import Form
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.blocks import product, uniform
-from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, PeftKind, SharedDelta
+from trial_runner.deltas.form_delta import COLUMNS, ROWS, FormDelta, FormPlace, SharedDelta
 
 _FIRST = 0.1
 """Initial value of d (Kopiczko et al. 2024, section 4)."""
@@ -54,7 +54,6 @@ class VeraDelta(FormDelta):
     """``((z A ⊙ d) B) ⊙ b``: d starts at 0.1, b at zero; the shared A and B may have more ranks."""
 
     paddings: ClassVar = {"d": COLUMNS, "own": COLUMNS}
-    peft = PeftKind.VERA
     has_input_dropout = True
 
     def __init__(self, edit: Edit, place: FormPlace, generator: torch.Generator) -> None:

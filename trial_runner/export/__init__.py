@@ -18,7 +18,7 @@ from trial_runner.export.facts import BackboneFacts
 from trial_runner.export.heads import load_head
 from trial_runner.export.loader import LoadedDelta, load_delta, open_delta
 from trial_runner.export.merge import merge, write_merged
-from trial_runner.export.peft_format import inexpressible, write_peft
+from trial_runner.export.peft_format import write_peft
 from trial_runner.export.trained import TrainedDelta, trained_delta, write_delta, write_facts
 from trial_runner.files import new_folder
 
@@ -26,7 +26,6 @@ __all__ = [
     "BackboneFacts",
     "LoadedDelta",
     "TrainedDelta",
-    "inexpressible",
     "load_delta",
     "load_head",
     "merge",

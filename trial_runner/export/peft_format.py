@@ -17,15 +17,13 @@ from torch.nn.functional import pad
 
 from search_space.backbones import BackboneFamily, PortLocation
 from search_space.backbones.shape import BackboneShape
-from search_space.configuration import Configuration
-from search_space.dimensions import Insertion, Port, StackKind
-from search_space.edit import Edit
-from search_space.mergeability import PROJECTION_OUTPUTS, SOLE_READERS, edit_label, is_linear, reads_input
+from search_space.dimensions import StackKind
+from search_space.exportability import inexpressible, peft_kind
+from search_space.forms import PeftKind
+from search_space.mergeability import SOLE_READERS
 from trial_runner.backbones.locate import source_of
-from trial_runner.deltas import DELTAS
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.dora import DoraDelta
-from trial_runner.deltas.form_delta import PeftKind
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.vera import VeraDelta, VeraMatrices
 from trial_runner.errors import ExportError, ExportWishError
@@ -41,57 +39,6 @@ HEADS = ("classifier", "score")
 
 Config = dict[str, object]
 _FormT = TypeVar("_FormT", DoraDelta, VeraDelta)
-
-
-def inexpressible(configuration: Configuration, shape: BackboneShape) -> dict[str, str]:
-    """Return the edits that one adapter of peft cannot express, with the reason of each; empty if there are none."""
-    found: dict[str, str] = {}
-    kinds: dict[PeftKind, str] = {}
-    sides: dict[Port, Port] = {}
-    for index, edit in enumerate(configuration.edits):
-        name, kind = edit_label(index, edit), _kind(edit, shape)
-        if not isinstance(kind, PeftKind):
-            found[name] = kind
-            continue
-        first = kinds.setdefault(kind, name)
-        if len(kinds) > 1:
-            found[name] = f"peft holds one kind of adapter at a time; the first is {next(iter(kinds.values()))}"
-        elif kind is PeftKind.PROMPT and first != name:
-            found[name] = "peft holds one prompt"
-        elif (
-            kind is PeftKind.IA3
-            and sides.setdefault(SOLE_READERS.get(edit.write, edit.write), edit.write) is not edit.write
-        ):
-            found[name] = "peft scales the input or the output of a layer, not both"
-    if not configuration.edits:
-        found["nothing"] = "the configuration has no edit, only a head"
-    return found
-
-
-def _kind(edit: Edit, shape: BackboneShape) -> PeftKind | str:
-    """Return the kind of adapter of an edit, or the reason that peft has none."""
-    kind = DELTAS[edit.form.name]
-    match kind.peft:
-        case PeftKind.PROMPT:
-            if shape.kind is StackKind.DECODER or shape.positions.are_relative:
-                return PeftKind.PROMPT
-            return "peft gives a prompt the first positions, which the tokens have here"
-        case PeftKind.LORA if edit.form.bias:
-            return "peft's low-rank maps have no bias"
-        case PeftKind.DORA:
-            return PeftKind.DORA  # a valid edit is parallel to a layer and reads its input
-        case PeftKind.VERA if is_linear(edit) and edit.write in PROJECTION_OUTPUTS and reads_input(edit, shape):
-            return PeftKind.VERA
-        case PeftKind.LORA if (
-            is_linear(edit) and edit.insertion is Insertion.PARALLEL and edit.write in PROJECTION_OUTPUTS
-        ):
-            return PeftKind.LORA if reads_input(edit, shape) else "peft's low-rank maps read the input of their layer"
-        case PeftKind.IA3 if edit.insertion is Insertion.SEQUENTIAL:
-            if edit.write in (*PROJECTION_OUTPUTS, *SOLE_READERS):
-                return PeftKind.IA3
-            return "peft scales the input or output of a linear layer"
-        case _:
-            return "peft has no such adapter"
 
 
 HEAD_ON_TOKENS, _BARE = "TOKEN_CLS", "FEATURE_EXTRACTION"
@@ -144,7 +91,7 @@ def write_peft(
     layers: _Layers = {}
     for module in modules:
         layers.setdefault(module.path, []).append(module)
-    kind = _kind(trained.configuration.edits[0], shape)
+    kind = peft_kind(trained.configuration.edits[0], shape)
     match kind:
         case PeftKind.LORA | PeftKind.DORA:
             config, tensors = _lora(layers, is_of_one_rank=target == _WRITES[StackKind.DECODER])

@@ -232,6 +232,8 @@ def test_every_method_follows_its_closed_form_on_every_backbone(backbone, shape_
         "lora_qv": 4 * (2 * d + d_q + d_kv) * n_attn,
         "lora_kv": 4 * (2 * d + 2 * d_kv) * n_attn,
         "lora_ffn": (up + 1) * 4 * (d + d_m) * n_ffn,
+        "lora_attention": 4 * (4 * d + 2 * d_q + 2 * d_kv) * n_attn,
+        "lora_all": 4 * (4 * d + 2 * d_q + 2 * d_kv) * n_attn + (up + 1) * 4 * (d + d_m) * n_ffn,
         "dora": (4 * (2 * d + d_q + d_kv) + d_q + d_kv) * n_attn,
         "vera": (2 * 4 + d_q + d_kv) * n_attn,
         "mam_adapter": 2 * 4 * d_kv * n_attn + 2 * 4 * d * n_ffn,

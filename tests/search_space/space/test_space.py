@@ -453,8 +453,10 @@ def test_a_published_method_that_cannot_be_resized_says_why(roberta, qwen):
     ("backbone", "budget", "missing"),
     [
         ("roberta_base", HALF_PERCENT, set()),
-        ("roberta_base", 102_144, set()),
-        ("roberta_base", 102_143, {"bitfit"}),
+        ("roberta_base", 165_888, set()),
+        ("roberta_base", 165_887, {"lora_all"}),
+        ("roberta_base", 102_144, {"lora_all"}),
+        ("roberta_base", 102_143, {"lora_all", "bitfit"}),
         ("roberta_base", 20_000, set(COMPARED) - {"head_only", "prefix_tuning", "multihead_parallel_adapter"}),
         ("qwen3_0_6b", 3_000_000, {"bitfit"}),
     ],

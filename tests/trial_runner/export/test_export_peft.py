@@ -24,6 +24,7 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Port, ScalePer, Site
 from search_space.edit import Edit
+from search_space.exportability import inexpressible
 from search_space.forms import (
     Bottleneck,
     Constant,
@@ -38,7 +39,7 @@ from search_space.forms import (
 from search_space.gates import ConvexGate, FixedScale, LearnedScale, Multiply, Prepend
 from search_space.layers import LayerRange
 from trial_runner.errors import ExportError
-from trial_runner.export import inexpressible, load_head, new_folder, write_peft
+from trial_runner.export import load_head, new_folder, write_peft
 from trial_runner.port_discovery.rig import Rig
 
 # This release of peft asks transformers for a property by its old name.

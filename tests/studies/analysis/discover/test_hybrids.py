@@ -14,9 +14,9 @@ from search_space.parameter_counts.counts import count
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from search_space.validity import check_on
+from studies.analysis.discover.between import members, smallest_supersets
 from studies.analysis.discover.hybrids import MOST, Hybrids
 from studies.analysis.discover.patterns import differing, mixed, patterns_of
-from studies.analysis.discover.between import members, smallest_supersets
 
 
 def published(space: SearchSpace, name: str, seed: int = 0) -> Candidate:
