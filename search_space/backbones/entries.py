@@ -16,6 +16,7 @@ MAX_ENTRY_VALUES: Mapping[str, int] = {
     "bucket": 1 << 16,
     "relative_positions": 1 << 16,
     "type_vocab_size": 1 << 16,
+    "num_labels": 1 << 16,
     "position": 1 << 28,
     "vocab": 1 << 28,
 }

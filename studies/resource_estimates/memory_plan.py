@@ -141,6 +141,8 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | Non
         BackboneError: If the backbone has no config.
         SearchSpaceError: If its family is not supported.
     """
+    shape_of(config_of(specification.backbone.name))  # an impossible config ends here, before anything is built
+
     from trial_runner.meta_backbone import MetaPack
 
     whole = MetaPack(specification.backbone, specification.task, slots=1)

@@ -10,8 +10,9 @@ from deltaspace.commands.main import main
 from search_space.backbones import FAMILIES, family_of, shape_of
 from search_space.backbones.entries import MAX_ENTRY_VALUES
 from search_space.errors import UnsupportedBackboneError
+from trial_runner.backbones.locate import entries_of
 
-COMMANDS = ("check", "count", "methods", "space")
+COMMANDS = ("check", "count", "methods", "plan", "space")
 DECLARED = [
     ("bert", "num_hidden_layers", 10**9),
     ("bert", "num_hidden_layers", 10**6),
@@ -28,6 +29,7 @@ DECLARED = [
     ("gpt2", "n_layer", 10**6),
     ("deberta-v2", "position_buckets", 10**9),
     ("mixtral", "num_experts", 10**9),
+    ("roberta", "num_labels", 10**9),
 ]
 UNKNOWN = {"model_type": "opt", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1_000_000}
 
@@ -44,8 +46,8 @@ def folder_of(tmp_path: Path, config: dict[str, object]) -> str:
 
 
 def arguments(command: str, backbone: str) -> list[str]:
-    if command == "space":
-        return ["space", "docstrings", "--set", f"backbone={backbone}"]
+    if command in ("plan", "space"):
+        return [command, "docstrings", "--set", f"backbone={backbone}"]
     return [*(["count", "bitfit"] if command == "count" else [command]), "--backbone", backbone]
 
 
@@ -96,3 +98,8 @@ def test_the_largest_numbers_are_taken():
         shape_of(config | {"num_hidden_layers": MAX_ENTRY_VALUES["layer"] + 1})
     with pytest.raises(UnsupportedBackboneError, match="parameters of a backbone must be at most"):
         shape_of(config | {"hidden_size": 4 * 10**9})
+
+
+def test_sizes_are_refused_wherever_the_config_is_read(tmp_path):
+    with pytest.raises(UnsupportedBackboneError, match="num_hidden_layers of a backbone config must be at most 256"):
+        entries_of(folder_of(tmp_path, {"model_type": "mean_pooled_classifier", "backbone": UNKNOWN}))

@@ -7,6 +7,7 @@ from typing import Any
 
 from search_space.backbones import shape_of
 from search_space.backbones.declared import ENTRY
+from search_space.backbones.entries import check_bounds
 from search_space.json_text import read_json_text
 from trial_runner.backbones.tables import proved_entry
 from trial_runner.errors import BackboneError
@@ -70,6 +71,7 @@ def entries_of(name: str) -> dict[str, Any]:
 
     Raises:
         BackboneError: If the backbone cannot be found, or if its ``config.json`` is no JSON object.
+        UnsupportedBackboneError: If a number in it is larger than that of any backbone.
     """
     source = source_of(name)
     path = Path(source) / "config.json" if Path(source).is_dir() else _download_config(name)
@@ -79,6 +81,7 @@ def entries_of(name: str) -> dict[str, Any]:
         raise BackboneError(f"config.json of backbone {name} must be readable JSON; {one_line(error)}.") from error
     if not isinstance(config, dict):
         raise BackboneError(f"config.json of backbone {name} must be a JSON object; got {type(config).__name__}.")
+    check_bounds(config)
     return config
 
 

@@ -27,7 +27,7 @@ from trial_runner.backbones import (
     tokenizer_id,
 )
 from trial_runner.backbones.backbone import loading_options
-from trial_runner.backbones.locate import source_of
+from trial_runner.backbones.locate import entries_of, source_of
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.errors import ExportError, ExportWishError
 from trial_runner.export.facts import BackboneFacts, labels_of, read_json
@@ -146,6 +146,7 @@ class OpenedExport:
         return delta.logits, config_of(self.source)
 
     def _merged(self) -> tuple[LogitsFunction, Mapping[str, Any]]:
+        entries_of(self.source)
         with quiet_transformers():
             model: Any = MeanPooledClassifier.from_pretrained(self.folder)
         model.to(self.device).eval()

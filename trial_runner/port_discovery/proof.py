@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from search_space.backbones import FAMILIES, REFUSED, BackboneFamily, family_of
 from search_space.backbones.declared import declaration_json
-from search_space.backbones.entries import check_bounds
 from search_space.backbones.shape import BackboneShape
 from search_space.dimensions import Port, Site, StackKind
 from search_space.edit import Edit
@@ -88,7 +87,6 @@ def proof_of(backbone: str) -> Proof:
     try:
         if model_type in REFUSED:
             raise UnsupportedBackboneError(f"{REFUSED[model_type]}.")
-        check_bounds(entries)
         proof = _proved(proof, known, None if known is None else known.read_shape(entries))
     except MODEL_FAULTS as error:
         said = one_line(error)
