@@ -12,10 +12,11 @@ from search_space.json_text import read_json_text
 from trial_runner.backbones.tables import proved_entry
 from trial_runner.errors import BackboneError
 from trial_runner.files import expanded, is_pipe_or_device
-from trial_runner.huggingface import hub_access, is_hub_name, one_line
+from trial_runner.huggingface import bounded_line, hub_access, is_hub_name, one_line
 
 EMBEDDED = "embedded"
 _FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub name"
+_ATTENTION_ENTRIES, _ATTENTIONS = ("attn_implementation", "_attn_implementation"), (None, "eager", "sdpa")
 
 
 def embedded_folder() -> Path:
@@ -70,7 +71,8 @@ def entries_of(name: str) -> dict[str, Any]:
         name: ``"embedded"``, a folder with a ``config.json``, or a hub name.
 
     Raises:
-        BackboneError: If the backbone cannot be found, or if its ``config.json`` is no JSON object.
+        BackboneError: If the backbone cannot be found, or if its ``config.json`` is no JSON object or names
+            an attention function from outside transformers.
         UnsupportedBackboneError: If a number in it is larger than that of any backbone.
     """
     source = source_of(name)
@@ -82,7 +84,20 @@ def entries_of(name: str) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise BackboneError(f"config.json of backbone {name} must be a JSON object; got {type(config).__name__}.")
     check_bounds(config)
+    _check_attention(name, config)
     return config
+
+
+def _check_attention(backbone: str, value: object, entry: str = "") -> None:
+    """Refuse attention functions that transformers would download as programs, also for a part of a model."""
+    if isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            _check_attention(backbone, inner, entry if entry in _ATTENTION_ENTRIES else str(key))
+    elif entry in _ATTENTION_ENTRIES and value not in _ATTENTIONS:
+        raise BackboneError(
+            f"{entry} of backbone {backbone} must be eager or sdpa; got {bounded_line(repr(value), 100)}. "
+            "Delete it from the backbone's config.json."
+        )
 
 
 def position_limit(config: Mapping[str, Any]) -> int | None:

@@ -155,6 +155,27 @@ def test_a_backbone_that_cannot_be_used_is_refused_before_weights_are_read(tmp_p
 
 
 @pytest.mark.parametrize(
+    "entries",
+    [
+        {"_attn_implementation": "someone/kernel"},
+        {"attn_implementation": {"": "eager", "text_config": "someone/kernel"}},
+        {"model_type": "mean_pooled_classifier", "backbone": {"attn_implementation": "flash_attention_2"}},
+        {"per_layer_config": [{"_attn_implementation": "someone/kernel@main"}]},
+    ],
+)
+def test_attention_that_would_be_downloaded_as_a_program_is_refused(tmp_path, entries):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"} | entries))
+    with pytest.raises(BackboneError, match=r"attn_implementation of backbone .* must be eager or sdpa; got '.*Delete"):
+        config_of(str(tmp_path))
+
+
+@pytest.mark.parametrize("attention", [None, "eager", "sdpa"])
+def test_attention_of_transformers_itself_is_accepted(tmp_path, attention):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "_attn_implementation": attention}))
+    assert config_of(str(tmp_path))["_attn_implementation"] == attention
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("./nowhere/at/all", "there is no such folder"),
