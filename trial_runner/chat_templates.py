@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from trial_runner.errors import TaskError
+from trial_runner.huggingface import bounded_line
 
 _SECONDS, _SECONDS_EACH = 10.0, 0.1
 """Processor time that templates may take at first, and more for each text; of what is left so much is kept."""
 _BYTES = 1 << 29
 """Memory that they may take."""
-_MESSAGE_CHARACTERS = 2_000
-"""Most that is kept of the message of a template that fails."""
+_MESSAGE_CHARACTERS = 200
+"""Most that is kept of the message of a template that fails, on one line with control characters escaped."""
 _CHARACTERS, _CHARACTERS_EACH = 100_000, 20
 """Most that is written, and more for each character that is asked with."""
 
@@ -110,7 +111,7 @@ def render_requests(most_seconds: float, most_bytes: int) -> None:
                 raise ValueError(f"it must write at most {most:,} characters; it writes {len(texts[0]):,}")
             answer = {"text": texts[0], "spans": spans[0] if spans else []}
         except Exception as error:  # noqa: BLE001 - whatever a template does
-            answer = {"problem": str(error)[:_MESSAGE_CHARACTERS] or type(error).__name__}
+            answer = {"problem": bounded_line(str(error), _MESSAGE_CHARACTERS) or type(error).__name__}
         left = min(most_seconds, signal.setitimer(signal.ITIMER_PROF, 0)[0] + _SECONDS_EACH)
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
