@@ -31,6 +31,8 @@ _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
 _SQLITE_STEPS_BETWEEN_LOOKS = 20_000
 _LONGEST_VALUE_BYTES = 100_000_000
 _NUMBER_BYTES = 32
+_MOST_DIGITS = 300
+"""Most digits of a number before its point; a longer one is larger than any float, and shown as text."""
 _QUERY_CANCELED = "57014"
 _LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """Timeout of a query on a server without a limit."""
@@ -250,6 +252,8 @@ def _plain(value: Any) -> object:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Decimal):
+        if value.is_infinite() or value.adjusted() >= _MOST_DIGITS:
+            return str(value)
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).isoformat(timespec="microseconds")

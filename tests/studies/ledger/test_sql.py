@@ -8,6 +8,8 @@ from contextlib import closing, suppress
 
 import pytest
 
+from dashboards.jsonable import to_json
+from dashboards.web.pages.query import run_sql
 from studies.analysis.sql import Limits, QueryResult, run_query
 from studies.errors import QueryError
 from studies.ledger.database import superuser
@@ -55,6 +57,16 @@ def test_values_are_the_same_on_both_databases_and_fit_into_json(two_trials, sto
     assert json.loads(proposal) == {"structure": "a", "learning_rate": 0.1 + 0.2}
     assert (mean, total, count) == (1, 0, 1)
     json.dumps([created, proposal, mean, total, count])
+
+
+LONG_NUMBERS = ("1e400", "-1e5000", "'Infinity'", "1.5", "1e20")
+
+
+@pytest.mark.parametrize("storage_url", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+def test_a_number_beyond_every_float_is_text(two_trials, storage_url):
+    sql = f"SELECT {', '.join(f'{one}::numeric' for one in LONG_NUMBERS)}"
+    [row] = json.loads(to_json(run_sql(storage_url, sql)))["rows"]
+    assert row == ["1" + 400 * "0", "-1" + 5000 * "0", "Infinity", 1.5, 10**20]
 
 
 def test_reading_may_begin_in_several_ways(two_trials, storage_url):
