@@ -17,12 +17,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Never
 
+from search_space.json_text import read_json_text
 from search_space.published import HEAD_ONLY
 from studies import surrogate
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Estimate
 from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
-from trial_runner.files import default_cache_folder, whole_file
+from trial_runner.files import check_regular, default_cache_folder, whole_file
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ FEWEST = FIRST_CHECKPOINT
 FEWEST_COMPLETE = 4
 """Number of complete trials among them."""
 _BLOCK = 256
+_MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +157,7 @@ class _Estimated(Mapping[int, Estimate]):
         self._file = default_cache_folder() / "estimates" / f"{name}.json"
         # state of the study, and version of the model
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
-        self._made_from = [progress, model.hexdigest()]
+        self._made_from = f"{progress} {model.hexdigest()}"
         self._predicted: dict[int, Estimate] = {}
         self._leads: dict[str, Estimate] = {}
         self._read()
@@ -168,13 +170,18 @@ class _Estimated(Mapping[int, Estimate]):
         self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
     def _read(self) -> None:
-        """Read the file with the newest estimates; a damaged one is ignored."""
+        """Read the file with the newest estimates; one of another state, a changed or a damaged one is ignored."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            kept: Any = json.loads(self._file.read_bytes())
-            if kept["made_from"] == self._made_from:
+            check_regular(self._file, most_bytes=_MOST_BYTES)
+            kept: Any = read_json_text(self._file.read_text(encoding="utf-8"))
+            if kept.pop("sha256") == self._sha256(kept):
                 known = {int(number): _estimate(one) for number, one in kept["of"].items()}
                 self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
                 self._predicted = known
+
+    def _sha256(self, kept: Mapping[str, object]) -> str:
+        """Return the hash of estimates together with the state of the study and the model."""
+        return hashlib.sha256(f"{self._made_from} {json.dumps(kept)}".encode()).hexdigest()
 
     def _keep(self) -> None:
         """Write all estimates if the cache is writable."""
@@ -183,7 +190,7 @@ class _Estimated(Mapping[int, Estimate]):
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self._file) as place:
-                place.write_text(json.dumps({"made_from": self._made_from, **kept}), encoding="utf-8")
+                place.write_text(json.dumps({**kept, "sha256": self._sha256(kept)}), encoding="utf-8")
 
     @cached_property
     def model(self) -> "tuple[Posterior, FeaturesByNumber]":

@@ -1,6 +1,8 @@
 """Estimates are kept in the cache folder with what they were made from."""
 
 import json
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,13 +70,35 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
         assert [study.trial(number).estimate is not None for number in (0, 16)] == [True, has_estimate]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"made_from": 1, "of": {}, "leads": {}}'])
+def newest_file() -> Path:
+    return max((default_cache_folder() / "estimates").iterdir(), key=lambda file: file.stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "[" * 100_000, '{"sha256": 1, "of": {}, "leads": {}}'])
 def test_a_damaged_file_is_made_anew(planted, damage):
     first = asked_anew(planted)
-    newest = max((default_cache_folder() / "estimates").iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    newest = newest_file()
     newest.write_text(damage)
     assert asked_anew(planted) == first
     assert json.loads(newest.read_text())["of"]
+
+
+def test_changed_numbers_do_not_decide_who_is_best(planted):
+    first = asked_anew(planted)
+    kept = json.loads(newest_file().read_text())
+    kept["of"] = {number: [9.0 - int(number), 0.0] for number in kept["of"]}
+    newest_file().write_text(json.dumps(kept))
+    assert asked_anew(planted) == first
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(planted):
+    first = asked_anew(planted)
+    newest = newest_file()
+    newest.unlink()
+    os.mkfifo(newest)
+    signal.alarm(60)  # ends the process that waits
+    assert asked_anew(planted) == first
+    signal.alarm(0)
 
 
 def test_a_cache_that_cannot_be_written_keeps_nothing(planted, tmp_path, monkeypatch):
