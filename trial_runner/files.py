@@ -56,7 +56,7 @@ def is_pipe_or_device(path: Path) -> bool:
 
 
 def check_all_regular(folder: Path) -> None:
-    """Refuse an export that contains something other than regular files and folders.
+    """Refuse an export that contains something other than regular files and folders, or more tensors than any has.
 
     Raises:
         ExportError: If it does.
@@ -64,6 +64,26 @@ def check_all_regular(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         if not path.is_dir() and not path.is_file():
             raise ExportError(f"an export must have regular files and folders alone; {path} is neither. Remove it.")
+        if path.suffix == ".safetensors":
+            check_header(path)
+
+
+_MOST_HEADER_BYTES = 1 << 22
+"""Room for the names of 30,000 tensors: of a hundred in each of 256 layers."""
+
+
+def check_header(path: Path) -> None:
+    """Refuse a safetensors file of an export that names more tensors than any configuration has.
+
+    Raises:
+        ExportError: If it does.
+    """
+    with path.open("rb") as file:
+        header = int.from_bytes(file.read(8), "little")
+    if header > _MOST_HEADER_BYTES:
+        raise ExportError(
+            f"the header of {path} must have at most {_MOST_HEADER_BYTES:,} bytes; got {header:,}. Export it again."
+        )
 
 
 _UNFINISHED = re.compile(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trial_runner.errors import ExportError
 from trial_runner.export.facts import file_sha256, labels_of, read_json, write_json
+from trial_runner.files import check_header
 from trial_runner.objectives import ClassificationHead
 
 HEAD_FILE, HEAD_FACTS = "head.safetensors", "head.json"
@@ -84,6 +85,7 @@ def load_head(folder: str | Path) -> TaskHead:
     facts = read_json(place / HEAD_FACTS)
     if facts.get("sha256") != file_sha256(place / HEAD_FILE):
         raise ExportError(f"{place / HEAD_FILE} must be as it was written; got another hash. Export it again.")
+    check_header(place / HEAD_FILE)
     try:
         return TaskHead.of(load_file(place / HEAD_FILE), labels_of(facts, place) or ())
     except (KeyError, ValueError, SafetensorError) as error:

@@ -37,6 +37,7 @@ from trial_runner.export.trained import (
     check_fits,
     load_tensors,
 )
+from trial_runner.files import check_header
 from trial_runner.linear_layers import QuantizedLinear, frozen_weights, hold_quantized
 from trial_runner.tasks import Batch
 
@@ -73,6 +74,7 @@ class _ExportFiles:
                 f"{folder / DELTA_FILE} must be as it was written, with hash {str(expected)[:12]}; "
                 f"got {found[:12]}. Export it again."
             )
+        check_header(folder / DELTA_FILE)
         try:
             tensors = load_file(folder / DELTA_FILE)
             labels = labels_of(facts, folder)

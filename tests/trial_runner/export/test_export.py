@@ -3,12 +3,14 @@
 import contextlib
 import copy
 import gc
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,7 @@ from trial_runner import load_delta
 from trial_runner.errors import ExportError, SnapshotError
 from trial_runner.export import new_folder, open_delta, trained_delta
 from trial_runner.export.trained import PREFIX, load_tensors
+from trial_runner.files import check_all_regular
 from trial_runner.port_discovery.rig import Rig
 
 EXACTLY = 1e-12
@@ -222,6 +225,17 @@ def test_weights_that_were_changed_are_refused(rig, folder, what):
     with pytest.raises(ExportError, match="must be as it was written, with hash") as refused:
         load_delta(fresh_model(rig), folder)
     assert "\n" not in str(refused.value)
+
+
+def test_more_tensors_than_any_export_has_are_refused_unread(rig, folder):
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({f"deltas.{number}": entry for number in range(60_000)}).encode()
+    content = len(header).to_bytes(8, "little") + header
+    (folder / "delta.safetensors").write_bytes(content)
+    forged(folder, weights={"sha256": hashlib.sha256(content).hexdigest()})
+    for read in (partial(load_delta, fresh_model(rig)), check_all_regular):
+        with pytest.raises(ExportError, match=r"the header of .* must have at most 4,194,304 bytes; got [\d,]+\. Exp"):
+            read(folder)
 
 
 def test_a_configuration_that_was_changed_does_not_fit_its_weights(rig, folder):
