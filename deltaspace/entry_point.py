@@ -12,3 +12,7 @@ def main() -> int:
     except KeyboardInterrupt:
         sys.stderr.write("deltaspace: interrupted.\n")
         return 130
+    finally:
+        import signal
+
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # while Python ends, Ctrl-C prints no traceback

@@ -5,6 +5,7 @@ passes three checks. The `Host` header must be a name of the dashboard (DNS rebi
 its origin. One path alone accepts changes. An address that other machines reach also requires a token.
 """
 
+import asyncio
 import hmac
 import ipaddress
 import re
@@ -201,7 +202,10 @@ class AccessMiddleware:
 
         response = self._early_response(scope, Headers(scope=scope))
         with suppress(ClientDisconnect):  # the client has gone, or never sent the whole request
-            await (self._app if response is None else response)(scope, receive, send_sealed)
+            try:
+                await (self._app if response is None else response)(scope, receive, send_sealed)
+            except asyncio.CancelledError:  # Ctrl-C
+                await _refusal(503, "the dashboard has ended. Start it again.")(scope, receive, send_sealed)
 
     def _early_response(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a refusal or a redirect; None for a request that the application handles."""

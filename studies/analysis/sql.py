@@ -3,6 +3,7 @@
 import math
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -146,10 +147,11 @@ def _query_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
 
 @contextmanager
 def _stopped_in_time(driver: sqlite3.Connection, limits: Limits) -> Iterator[None]:
-    """Stop the statement at its time limit or at an interruption."""
+    """Stop the statement at its time limit, at an interruption, or at the end of the program."""
     ends_at = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
+    main = threading.main_thread()
     # Python raises KeyboardInterrupt in this function, which ends the statement and is then lost
-    driver.set_progress_handler(lambda: time.monotonic() > ends_at, _SQLITE_STEPS_BETWEEN_LOOKS)
+    driver.set_progress_handler(lambda: time.monotonic() > ends_at or not main.is_alive(), _SQLITE_STEPS_BETWEEN_LOOKS)
     try:
         yield
     except QueryError as error:

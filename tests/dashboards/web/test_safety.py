@@ -1,5 +1,6 @@
 """Who may ask a dashboard, and what the browser is told to refuse."""
 
+import asyncio
 import logging
 import socket
 from collections.abc import Iterator
@@ -7,11 +8,12 @@ from contextlib import ExitStack
 from urllib.parse import urljoin, urlsplit
 
 import pytest
+from starlette.testclient import TestClient
 from support.asked_dashboard import Asker, dashboard_of
 
 from dashboards.errors import DashboardError
 from dashboards.web import server
-from dashboards.web.safety import MIN_TOKEN_LENGTH, AccessPolicy
+from dashboards.web.safety import MIN_TOKEN_LENGTH, AccessMiddleware, AccessPolicy
 
 TOKEN = "a-secret-of-the-team"
 PAGES = ("/", "/query/", "/studies/1/", "/studies/1/leaderboard/", "/api/studies.json", "/static/start.js")
@@ -48,6 +50,14 @@ def test_a_request_that_is_not_sent_whole_is_not_waited_for(
         while waiting.recv(1 << 16):
             pass
     assert not caplog.records
+
+
+def test_a_request_that_ctrl_c_ends_is_answered() -> None:
+    async def ended(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    answer = TestClient(AccessMiddleware(ended, AccessPolicy()), base_url="http://localhost").get("/")
+    assert (answer.status_code, answer.text) == (503, "deltaspace: the dashboard has ended. Start it again.\n")
 
 
 class _Closed(logging.NullHandler):

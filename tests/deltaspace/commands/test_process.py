@@ -1,5 +1,6 @@
 """The installed command as a process: exit codes, streams, and how little is loaded."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,9 @@ def test_nothing_is_imported_before_an_interrupt_is_one_line() -> None:
         "print(sorted(set(sys.modules) - before))"
     )
     assert printed_by("-S", "-c", script, ROOT).strip() == "['deltaspace', 'deltaspace.entry_point']"
+
+
+def test_an_interrupt_while_python_ends_prints_no_traceback() -> None:
+    late = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT); "
+    done = run_python("-c", f"{late}signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}", "version")
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")

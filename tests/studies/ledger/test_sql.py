@@ -4,9 +4,11 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from contextlib import closing, suppress
 
 import pytest
+from support.processes import printed_by
 
 from dashboards.jsonable import to_json
 from dashboards.web.pages.query import run_sql
@@ -175,6 +177,18 @@ def test_an_interruption_stops_the_query_in_the_database(two_trials, storage_url
     if storage_url.startswith("postgres"):
         sql = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'WITH RECURSIVE n%'"
         assert run_query(storage_url, sql).rows == ((0,),)
+
+
+@pytest.mark.parametrize("storage_url", ["sqlite"], indirect=True)
+def test_a_query_of_a_thread_ends_with_the_program(two_trials, storage_url):
+    script = (
+        "import threading, time\nfrom studies.analysis.sql import Limits, run_query\n"
+        f"asked = {storage_url!r}, {NEVER_ENDS!r}, Limits(seconds=60)\n"
+        "threading.Thread(target=run_query, args=asked).start()\ntime.sleep(1)\nprint(threading.active_count())"
+    )
+    began = time.monotonic()
+    assert printed_by("-c", script) == "2\n"
+    assert time.monotonic() - began < 50
 
 
 @pytest.mark.parametrize("limits", [{"rows": -1}, {"seconds": 0}, {"seconds": -1}, {"seconds": float("nan")}])
