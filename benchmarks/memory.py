@@ -87,7 +87,7 @@ def real_runner(folder: str, tokens: int, batch: int) -> TorchRunner:
     kind = "classification" if shape.kind is StackKind.ENCODER else "summarisation"
     prepared: Any = MetaPack(
         folder, Task(kind=kind, folder="data", max_tokens=tokens, **keys), slots=1, as_gpu=False
-    )._objective._task  # type: ignore[attr-defined]
+    ).objective.task  # type: ignore[attr-defined]
     few = {**prepared.splits, "validation": prepared.splits["validation"].first(batch)}
     return runner_of(replace(prepared, splits=few), backbone=folder, precision="fp32")
 
@@ -96,11 +96,11 @@ def backbone_line(folder: str, tokens: int, batch: int, size: int) -> str:
     """Return the line of a backbone in a folder with published methods, and the growth of the process."""
     plan = TrainingPlan(steps=2, batch_size=batch, evaluate_at_steps=(2,))
     first = real_runner(str(embedded_folder()), 32, batch)  # loads the libraries, which do not count
-    train(first, first._probes(plan, 1))
+    train(first, first.probes(plan, 1))
     before = status_bytes("VmRSS")
     reset_peak("cpu")
     runner = real_runner(folder, tokens, batch)
-    trials = runner._probes(plan, size)
+    trials = runner.probes(plan, size)
     began_at = time.process_time()
     planned = runner.open_pack(size).memory_of(*trials).peak_bytes
     seconds = time.process_time() - began_at

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from trial_runner.errors import TaskError
 from trial_runner.huggingface import bounded_line
 
-_SECONDS, _SECONDS_EACH = 10.0, 0.1
+RENDER_SECONDS, _SECONDS_EACH = 10.0, 0.1
 """Processor time that templates may take at first, and more for each text; of what is left so much is kept."""
 _BYTES = 1 << 29
 """Memory that they may take."""
@@ -28,10 +28,10 @@ _CHARACTERS, _CHARACTERS_EACH = 100_000, 20
 class _Renderer:
     """The process that runs templates."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         """Start it; it ends with this one, for it reads what this one writes."""
         self._lock = threading.Lock()
-        run = f"from trial_runner.chat_templates import render_requests as run; run({_SECONDS}, {_BYTES})"
+        run = f"from trial_runner.chat_templates import render_requests as run; run({seconds}, {_BYTES})"
         self._process = subprocess.Popen(
             [sys.executable, "-c", run],
             stdin=subprocess.PIPE,
@@ -62,8 +62,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _renderer_of(_process: int) -> _Renderer:
-    return _Renderer()
+def _renderer_of(_process: int, seconds: float) -> _Renderer:
+    return _Renderer(seconds)
 
 
 def written(
@@ -82,10 +82,10 @@ def written(
         TypeError: If a variable is not a JSON value.
     """
     question = {**variables, **how, "conversations": [list(chat)], "chat_template": template}
-    answer = _renderer_of(os.getpid()).ask(question)
+    answer = _renderer_of(os.getpid(), RENDER_SECONDS).ask(question)
     if answer is None:
         _renderer_of.cache_clear()
-        raise TaskError(f"it must take at most {_SECONDS:.0f} s and {_BYTES >> 20} MB; it takes more")
+        raise TaskError(f"it must take at most {RENDER_SECONDS:.0f} s and {_BYTES >> 20} MB; it takes more")
     if "problem" in answer:
         raise TaskError(answer["problem"])
     return answer["text"], [(begin, end) for begin, end in answer["spans"]]

@@ -52,7 +52,7 @@ def hub_access(source: str) -> Iterator[None]:
     offline = constants.HF_HUB_OFFLINE
     with at_least("huggingface_hub", logging.ERROR):
         try:
-            constants.HF_HUB_OFFLINE = offline or Path(source).is_dir() or not _is_resolved(constants.ENDPOINT)
+            constants.HF_HUB_OFFLINE = offline or Path(source).is_dir() or not is_resolved(constants.ENDPOINT)
             yield
         finally:
             constants.HF_HUB_OFFLINE = offline
@@ -96,7 +96,7 @@ def quiet_datasets() -> Iterator[None]:
                 datasets.enable_progress_bars()
 
 
-def _is_resolved(endpoint: str) -> bool:
+def is_resolved(endpoint: str) -> bool:
     """Return whether the host of ``endpoint`` has an address; with a proxy, the proxy resolves it."""
     if getproxies():
         return True

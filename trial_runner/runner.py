@@ -25,7 +25,7 @@ from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.weight_files import mapped_bytes
 from trial_runner.errors import BackboneError, RequestError, TaskError
 from trial_runner.linear_layers import held_bytes, products_of
-from trial_runner.objectives import OBJECTIVES
+from trial_runner.objectives import OBJECTIVES, Objective
 from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import is_wide
 from trial_runner.packs.memory import MOST_ON_GPU, USABLE, MemoryPlan, fit
@@ -48,17 +48,17 @@ AUTO_PRECISION = "DELTASPACE_AUTO_PRECISION"
 
 _TOLD_DIGITS = 12
 _PROBES = ("mam_adapter", "houlsby_adapter")
-_LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
+LARGEST_SHARE, _TOKENS_A_LAYER, _LARGEST_STATE = 200, 64, 8
 """Bounds of a trial's memory: a multiple of the widest activation of each layer, for texts of so many tokens,
 beyond which attention is wider; and a multiple of the backbone's weights."""
 
 _TOKENS_WRITTEN = 8
 """The same per token that is read or written in generation: keys and values, and the activations of one layer."""
 
-_MOST_ON_CPU = 2
+MOST_ON_CPU = 2
 """Largest number of slots on a CPU: packs save little there, and fewer trials at once inform each proposal better."""
 
-_LARGE_STEP = 1e11
+LARGE_STEP = 1e11
 """Number of floating-point operations of a step from which a CPU gains nothing by several trials in a pass."""
 
 
@@ -107,6 +107,16 @@ class TorchRunner:
         self._plans: dict[tuple[Hashable, ...], MemoryPlan] = {}
 
     @property
+    def frozen(self) -> FrozenModel:
+        """Frozen backbone with the attached hooks."""
+        return self._frozen
+
+    @property
+    def objective(self) -> Objective:
+        """Training objective of its trials."""
+        return self._objective
+
+    @property
     def identity(self) -> Mapping[str, str]:
         """Hashes of the inputs by name; see `PackRunner`."""
         known = {"backbone": self.backbone.weights_sha256, "data": self.task.fingerprint}
@@ -128,7 +138,7 @@ class TorchRunner:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
         tokens = int(self._objective.lengths("train").mean())
-        on_cpu = 1 if is_large_step(self._frozen.shape, tokens, fitting) else _MOST_ON_CPU
+        on_cpu = 1 if is_large_step(self._frozen.shape, tokens, fitting) else MOST_ON_CPU
         wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else on_cpu)
         free_bytes = int(USABLE * available_bytes(device))
         if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
@@ -142,7 +152,7 @@ class TorchRunner:
         layers = self._frozen.shape.encoder_layers + self._frozen.shape.decoder_layers
         weights = self._frozen.shape.parameters * self._frozen.device.dtype.itemsize
         written = self._frozen.widest_bytes(self._objective.written_tokens(slots), _TOKENS_WRITTEN)
-        most = _LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
+        most = LARGEST_SHARE * layers * widest + slots * _LARGEST_STATE * weights + layers * written
         return widest > 0 and most < free_bytes
 
     def _fitting(self, wanted: int, plan: TrainingPlan, free_bytes: int, recorder: Recorder | None) -> int:
@@ -189,10 +199,10 @@ class TorchRunner:
         frozen = self._frozen
         key = (plan, count, frozen.recomputation.is_on, frozen.micro_batch.examples, frozen.evaluation.examples)
         if key not in self._plans:  # a plan of a real model takes seconds
-            self._plans[key] = pack.memory_of(*self._probes(plan, count))
+            self._plans[key] = pack.memory_of(*self.probes(plan, count))
         return self._plans[key]
 
-    def _probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
+    def probes(self, plan: TrainingPlan, count: int) -> list[TrialRequest]:
         """Return trials whose memory is representative: of unlike structures, which share no product of their own."""
         shape = self._frozen.shape
         return [
@@ -224,7 +234,7 @@ def is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool
         tokens: Number of tokens of a usual example.
         plan: Plan of the training.
     """
-    return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > _LARGE_STEP
+    return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > LARGE_STEP
 
 
 def open_runner(
@@ -306,10 +316,10 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
     wanted = os.environ.get(AUTO_PRECISION, "").strip()
     if wanted not in ("", "fp32", "bf16"):
         raise RequestError(f"{AUTO_PRECISION} must be fp32 or bf16; got {wanted!r}.")
-    return wanted or ("bf16" if _has_fast_bf16(place) else "fp32")
+    return wanted or ("bf16" if has_fast_bf16(place) else "fp32")
 
 
-def _has_fast_bf16(place: torch.device) -> bool:
+def has_fast_bf16(place: torch.device) -> bool:
     """Return whether bf16 products are faster than fp32: on GPUs that have them, and CPUs with AMX or AVX-512 BF16."""
     if place.type == "cpu":
         return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())

@@ -16,7 +16,8 @@ from search_space.dimensions import NormPlacement, Port, Positions, Site, StackK
 ENTRY = "deltaspace_table"
 """Entry of a config beside its own."""
 
-_OF_SHAPES: dict[BackboneShape, BackboneFamily] = {}
+DECLARED: dict[BackboneShape, BackboneFamily] = {}
+"""Families declared in this process, by the shape of their backbone."""
 
 
 def declared_family(config: Mapping[str, object]) -> BackboneFamily | None:
@@ -38,13 +39,13 @@ def declare_family(name: str, shape: BackboneShape, table: PortTable) -> Backbon
         ports=lambda _: table,
         example={"model_type": name},
     )
-    _OF_SHAPES[shape] = family
+    DECLARED[shape] = family
     return family
 
 
 def declared_family_of(shape: BackboneShape) -> BackboneFamily | None:
     """Return the family of a shape that was declared in this process; None without one."""
-    return _OF_SHAPES.get(shape)
+    return DECLARED.get(shape)
 
 
 def declaration_json(shape: BackboneShape, table: PortTable) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def text_runner(
 
 def objective_of(runner: TorchRunner) -> LanguageModelObjective:
     """What the runner's trials learn."""
-    objective = runner._objective
+    objective = runner.objective
     assert isinstance(objective, LanguageModelObjective)
     return objective
 
@@ -100,14 +100,14 @@ def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int 
 
 def moved_pass(runner: TorchRunner, pack: TrialPack, *, by: float = 1.5) -> Callable[[Sequence[int]], Pass]:
     """Moves the deltas of every trial of a pack, and makes passes of some of them."""
-    for slot in pack._taken:
+    for slot in pack.taken:
         moved(pack.trial(slot.request.trial).deltas, seed=slot.request.trial, by=by)
-    return lambda trials: pass_of(runner._frozen, [pack.trial(trial) for trial in trials])
+    return lambda trials: pass_of(runner.frozen, [pack.trial(trial) for trial in trials])
 
 
 def language_model(runner: TorchRunner) -> Any:
     """The model that the runner's trials write with."""
-    return objective_of(runner)._writer._model
+    return runner.backbone.whole
 
 
 def admitted(
@@ -123,4 +123,4 @@ def admitted(
 
 def plain_pass(runner: TorchRunner, pack: TrialPack, trials: Sequence[int]) -> Pass:
     """A pass of some trials of a pack as they are."""
-    return pass_of(runner._frozen, [pack.trial(trial) for trial in trials])
+    return pass_of(runner.frozen, [pack.trial(trial) for trial in trials])

@@ -36,7 +36,7 @@ TEXTS = Task(
 
 
 def requests_for(pack: TrialPack) -> list[TrialRequest]:
-    shape = pack._frozen.shape
+    shape = pack.frozen.shape
     structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv")]
     return [request_for(sized(one, 0), trial, steps=STEPS) for trial, one in enumerate(structures)]
 
@@ -74,11 +74,10 @@ def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family,
     imagined = MetaPack(str(tmp_path), task, slots=2, as_gpu=False)
     planned = imagined.memory_of(*requests_for(imagined))
     load: Callable[..., Backbone] = load_backbone if task is CLASSES else load_language_model
-    prepared: Any = imagined._objective._task  # type: ignore[attr-defined]
+    prepared: Any = imagined.objective.task  # type: ignore[attr-defined]
     runner = TorchRunner(load(str(folder), attn_implementation=ATTENTION), prepared, precision="fp32")
-    runner._frozen.evaluation.examples = 16
-    model = runner.backbone.model if task is CLASSES else runner._objective._head._model  # type: ignore[attr-defined]
-    assert imagined.weights_bytes == sum(one.numel() * one.element_size() for one in model.parameters())
+    runner.frozen.evaluation.examples = 16
+    assert imagined.weights_bytes == sum(one.numel() * one.element_size() for one in runner.backbone.whole.parameters())
     pack = runner.open_pack(2)
     real = pack.memory_of(*requests_for(pack))
     assert (planned.held_bytes, planned.step_bytes, planned.evaluation_bytes) == (
@@ -113,7 +112,7 @@ def vars_of(task: Task) -> dict[str, Any]:
 
 def test_only_a_gpu_is_given_batches_of_texts_in_few_shapes(tiny_backbone):
     folder = str(tiny_backbone("qwen3"))
-    on_cpu, on_gpu = (MetaPack(folder, TEXTS, slots=1, as_gpu=way)._objective for way in (False, True))
+    on_cpu, on_gpu = (MetaPack(folder, TEXTS, slots=1, as_gpu=way).objective for way in (False, True))
     rows = np.arange(4)
     plain, padded = on_cpu.batch("train", rows), on_gpu.batch("train", rows)
     assert (plain.has_fixed_shapes, padded.has_fixed_shapes) == (False, True)

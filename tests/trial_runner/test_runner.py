@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from support.packing_cases import runner_of
 
-from search_space.backbones.declared import _OF_SHAPES, table_sha256
+from search_space.backbones.declared import DECLARED, table_sha256
 from trial_runner import runner
 from trial_runner.attachment.frozen_model import default_device
 from trial_runner.errors import RequestError
@@ -28,7 +28,7 @@ def test_runner_joins_no_process_group_of_a_surrounding_job(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: pytest.fail("a group was opened"))
     made = runner_of(tiny_backbone("bert"))
-    assert made._frozen.device.device == default_device()
+    assert made.frozen.device.device == default_device()
     made.close()
 
 
@@ -36,7 +36,7 @@ def test_runner_joins_no_process_group_of_a_surrounding_job(
 def test_auto_is_what_the_hardware_has_unless_the_environment_says(
     has_bf16: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_has_fast_bf16", lambda place: has_bf16)
+    monkeypatch.setattr(runner, "has_fast_bf16", lambda place: has_bf16)
     monkeypatch.delenv(AUTO_PRECISION, raising=False)
     assert chosen_precision("auto", CPU) == ("bf16" if has_bf16 else "fp32")
     for wanted in ("fp32", "bf16"):
@@ -58,7 +58,7 @@ def test_nodes_must_agree_on_a_table_that_was_made(
     shape = made.backbone.shape
     assert made.identity.keys() == {"backbone", "data"}
     table = made.backbone.family.ports(shape)
-    monkeypatch.setitem(_OF_SHAPES, shape, made.backbone.family)
+    monkeypatch.setitem(DECLARED, shape, made.backbone.family)
     assert made.identity["table of ports"] == table_sha256(shape, table)[:12]
     again = replace(table, ports=dict(reversed(table.ports.items())))
     ports = {key: replace(place, module=f"{place.module}.inner") for key, place in table.ports.items()}

@@ -50,19 +50,23 @@ class ClassificationHead(nn.Module):
 
 
 class ClassificationObjective(Objective):
-    """Objective of a classification; see `trial_runner.objectives.objective.Objective`."""
+    """Objective of a classification; see `trial_runner.objectives.objective.Objective`.
+
+    Attributes:
+        task: Prepared task.
+    """
 
     def __init__(self, task: PreparedTask, frozen: FrozenModel) -> None:
         """Store the task and the frozen backbone."""
         self.metric, self.labels = task.metric, task.labels
-        self._task = task
+        self.task = task
         self._frozen = frozen
         # few different widths: compiled graphs and GPU caches are then reused
         self._multiple_of = _GPU_TOKENS if frozen.device.is_gpu else 1
 
     def check(self, deltas: DeltaSet) -> None:
         """Implement `Objective`."""
-        splits = self._task.splits.values()
+        splits = self.task.splits.values()
         self._frozen.check_prompt(deltas, max(int(split.lengths.max(initial=0)) for split in splits))
 
     def head(self, *, seed: int) -> nn.Module:
@@ -73,11 +77,11 @@ class ClassificationObjective(Objective):
 
     def lengths(self, split: str) -> NDArray[Any]:
         """Implement `Objective`."""
-        return self._task.splits[split].lengths
+        return self.task.splits[split].lengths
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """Implement `Objective`."""
-        batch = self._batch(self._task.splits[split], indices)
+        batch = self._batch(self.task.splits[split], indices)
         labels = on_device(batch.labels, self._frozen.device.device)
         tensors = {**self._frozen.inputs(batch), _LABELS: labels}
         return TrainingBatch(tensors=tensors, has_fixed_shapes=True, units=np.ones(len(indices)))
@@ -133,7 +137,7 @@ class ClassificationObjective(Objective):
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
         """Implement `Objective`."""
-        examples = self._task.splits[split].some(most)
+        examples = self.task.splits[split].some(most)
         return self.evaluate(examples, lambda batch: self.logits(together, batch, is_shared=True), together.slots)
 
     def measure_robust(self, alone: Pass, deltas: DeltaSet, split: str, *, seed: int) -> ObjectiveMeasurement:
@@ -144,8 +148,8 @@ class ClassificationObjective(Objective):
             deltas=deltas,
             predict=lambda batch: self.logits(alone, batch)[0],
         )
-        predictor.learn(self._task.splits["train"], self._frozen.pad_token_id, seed=seed)
-        return self.evaluate(self._task.splits[split], lambda batch: predictor.logits(batch).unsqueeze(0))[0]
+        predictor.learn(self.task.splits["train"], self._frozen.pad_token_id, seed=seed)
+        return self.evaluate(self.task.splits[split], lambda batch: predictor.logits(batch).unsqueeze(0))[0]
 
     @torch.no_grad()
     def evaluate(self, split: Split, predict: Callable[[Batch], Tensor], slots: int = 1) -> list[ObjectiveMeasurement]:

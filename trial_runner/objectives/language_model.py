@@ -33,7 +33,7 @@ from trial_runner.tasks import (
 )
 from trial_runner.tasks.token_rows import by_length
 
-_LOGITS_BYTES = 2**28
+LOGITS_BYTES = 2**28
 """Maximum size of the logits computed at once, in bytes; logits have at least 32 bits."""
 
 
@@ -117,7 +117,7 @@ def token_losses(
         return nn.functional.cross_entropy(logits, labels, reduction="none", label_smoothing=label_smoothing)
 
     widest = torch.promote_types(weight.dtype, torch.float32).itemsize
-    size = max(1, _LOGITS_BYTES // (widest * weight.shape[0]))
+    size = max(1, LOGITS_BYTES // (widest * weight.shape[0]))
     if len(labels) <= size:
         return chunk_losses(hidden, weight, labels)
     parts = zip(torch.split(hidden, size), torch.split(labels, size), strict=True)
@@ -143,6 +143,11 @@ class LanguageModelObjective(Objective):
     Args:
         frozen: Backbone with its language-model head.
 
+    Attributes:
+        task: Prepared task.
+        output_head: Output layer of the backbone.
+        fewest_places: Smallest number of label positions of a step; 0 for those with labels alone.
+
     Raises:
         RequestError: If the backbone was loaded without its head.
     """
@@ -151,31 +156,31 @@ class LanguageModelObjective(Objective):
         """Store the task and the frozen backbone."""
         if frozen.language_model is None:
             raise RequestError(f"the backbone of a {task.task_kind} task must have its language-model head; got none.")
-        self._task = task
+        self.task = task
         self._frozen = frozen
-        self._head = OutputHead(frozen)
+        self.output_head = OutputHead(frozen)
         self.metric = task.metric
-        self.frozen_modules = (self._head.layer,)
+        self.frozen_modules = (self.output_head.layer,)
         self._writer = Writer(frozen, task)
         is_gpu = frozen.device.is_gpu
         self._multiple_of = _GPU_TOKENS if is_gpu else 1
-        self._fewest_places = _GPU_PLACES if is_gpu else 0
+        self.fewest_places = _GPU_PLACES if is_gpu else 0
 
     def check(self, deltas: DeltaSet) -> None:
         """Implement `Objective`."""
         if next(deltas.parameters(), None) is None:
             raise AttachError(
-                f"trials of a {self._task.task_kind} task must have deltas, as no task head is trained; got none."
+                f"trials of a {self.task.task_kind} task must have deltas, as no task head is trained; got none."
             )
-        refuse_robust_prefix(deltas, self._task.task_kind)
+        refuse_robust_prefix(deltas, self.task.task_kind)
         self._frozen.check_prompt(deltas, self._max_row_tokens())
 
     def _max_row_tokens(self) -> int:
         """Return the number of tokens of the longest row in training or generation."""
-        splits = self._task.splits.values()
+        splits = self.task.splits.values()
         learned = max(int(split.lengths.max(initial=0)) for split in splits)
         read = max(int(split.sources.lengths.max(initial=0)) for split in splits)
-        return max(learned, read + self._task.max_new_tokens)
+        return max(learned, read + self.task.max_new_tokens)
 
     def head(self, *, seed: int) -> nn.Module:
         """Implement `Objective`."""
@@ -183,7 +188,7 @@ class LanguageModelObjective(Objective):
 
     def lengths(self, split: str) -> NDArray[Any]:
         """Implement `Objective`."""
-        return self._task.splits[split].lengths
+        return self.task.splits[split].lengths
 
     def score(self, metrics: Mapping[str, float]) -> float:
         """Implement `Objective`."""
@@ -191,13 +196,13 @@ class LanguageModelObjective(Objective):
 
     def batch(self, split: str, indices: NDArray[Any]) -> TrainingBatch:
         """Implement `Objective`; logits are computed at positions with labels alone."""
-        texts = self._batch(self._task.splits[split], indices)
+        texts = self._batch(self.task.splits[split], indices)
         units = (texts.labels != IGNORED).sum(axis=1)
-        return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self._fewest_places > 0, units=units)
+        return TrainingBatch(tensors=self._tensors(texts), has_fixed_shapes=self.fewest_places > 0, units=units)
 
     def losses(self, together: Pass, batch: TrainingBatch) -> Tensor:
         """Implement `Objective`."""
-        smoothing = self._task.label_smoothing
+        smoothing = self.task.label_smoothing
         losses, counted = self._token_losses(together, batch.tensors, label_smoothing=smoothing)
         totals = counted.flatten(1).sum(dim=1) if batch.totals is None else batch.totals  # (K,)
         return losses.flatten(1).sum(dim=1) / totals
@@ -212,10 +217,10 @@ class LanguageModelObjective(Objective):
         """
         inputs = {name: tensor for name, tensor in tensors.items() if name not in (_PLACES, _TOKENS)}
         places = tensors[_PLACES]
-        with together.applied(), self._head.tied():
+        with together.applied(), self.output_head.tied():
             hidden = self._frozen.hidden(inputs)  # (K B, T, D)
             found = hidden.flatten(0, 1).index_select(0, places)  # (N, D)
-            each = self._head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
+            each = self.output_head.losses(found, tensors[_TOKENS], label_smoothing=label_smoothing)  # (N,)
         everywhere = hidden.shape[0] * hidden.shape[1]
         size = together.slots, hidden.shape[0] // together.slots, hidden.shape[1]
         counted = (tensors[_TOKENS] != IGNORED).to(each.dtype)
@@ -244,22 +249,22 @@ class LanguageModelObjective(Objective):
         On a GPU the number is rounded up to one of few values, so that most steps repeat earlier shapes. The padding
         is at most an eighth, or a few hundred positions.
         """
-        if not self._fewest_places:
+        if not self.fewest_places:
             return n_labels
-        step = max(self._fewest_places, (1 << n_labels.bit_length()) // 16)
+        step = max(self.fewest_places, (1 << n_labels.bit_length()) // 16)
         return -(-n_labels // step) * step
 
     def measure(
         self, together: Pass, split: str, *, is_final: bool, most: int | None = None
     ) -> Sequence[ObjectiveMeasurement]:
         """Implement `Objective`."""
-        task, some = self._task, self._task.splits[split].some(most)
+        task, some = self.task, self.task.splits[split].some(most)
         losses, examples = self._validation_losses(together, some)
         measured = [{**compute_loss(task.metrics, loss), "validation_loss": loss} for loss in losses]
         if not is_final and self.metric not in measured[0]:
             measured = [{**each, PROXY_LOSS: each["validation_loss"]} for each in measured]
         elif is_final and self._needs_texts:
-            for each, texts in zip(measured, self._written(together, some), strict=True):
+            for each, texts in zip(measured, self.generated(together, some), strict=True):
                 each |= compute_text(
                     task.metrics, texts, some.references, groups=some.groups, answer_after=task.answer_after
                 )
@@ -270,39 +275,40 @@ class LanguageModelObjective(Objective):
         """Implement `Objective`; sources have the longest length, and answers the largest allowed."""
         if not self._needs_texts:
             return
-        rows = min(len(self._task.splits[split]), self._generation_batch_size(together.slots))
-        with together.applied(), self._head.tied():
+        rows = min(len(self.task.splits[split]), self._generation_batch_size(together.slots))
+        with together.applied(), self.output_head.tied():
             self._writer.rehearse(rows * together.slots, self._longest_source(), self._frozen.device.device)
 
     def written_tokens(self, slots: int) -> int:
         """Implement `Objective`."""
         if not self._needs_texts:
             return 0
-        rows = min(max(map(len, self._task.splits.values())), self._generation_batch_size(slots))
-        return rows * slots * self._task.decoding.beams * (self._longest_source() + self._task.max_new_tokens)
+        rows = min(max(map(len, self.task.splits.values())), self._generation_batch_size(slots))
+        return rows * slots * self.task.decoding.beams * (self._longest_source() + self.task.max_new_tokens)
 
     @property
     def _needs_texts(self) -> bool:
         """Whether a final measurement generates texts."""
-        return any(name not in compute_loss(self._task.metrics, 0.0) for name in self._task.metrics)
+        return any(name not in compute_loss(self.task.metrics, 0.0) for name in self.task.metrics)
 
     def _longest_source(self) -> int:
-        longest = max(int(split.sources.lengths.max(initial=1)) for split in self._task.splits.values())
+        longest = max(int(split.sources.lengths.max(initial=1)) for split in self.task.splits.values())
         return -(-longest // self._multiple_of) * self._multiple_of
 
     def _generation_batch_size(self, slots: int) -> int:
         """Return the number of examples of each slot generated together, limited by the cache of one token per step."""
-        return self._frozen.evaluated_together(slots * self._task.decoding.beams, tokens=1)
+        return self._frozen.evaluated_together(slots * self.task.decoding.beams, tokens=1)
 
     def predictions(self, together: Pass, split: str) -> list[list[str]]:
         """Generate the answers of each slot for the examples of a split, in their order."""
-        return self._written(together, self._task.splits[split])
+        return self.generated(together, self.task.splits[split])
 
-    def _written(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
+    def generated(self, together: Pass, examples: WrittenSplit) -> list[list[str]]:
+        """Generate the answers of each slot for examples, in their order."""
         texts = [[""] * len(examples) for _ in range(together.slots)]
         for rows in by_length(examples.sources.lengths, self._generation_batch_size(together.slots)):
             prompts = examples.prompts(rows, self._frozen.pad_token_id, multiple_of=self._multiple_of)
-            with together.applied(), self._head.tied():
+            with together.applied(), self.output_head.tied():
                 written = self._writer.write(*prompts, copies=together.slots, device=self._frozen.device.device)
             for own, new in zip(texts, written, strict=True):
                 for row, text in zip(rows, new, strict=True):

@@ -128,6 +128,7 @@ class RobustPredictor:
             takes three hidden states, the first of which is the embedding, which no prefix changes.
         share: Share of the sum of the singular values that the components of a manifold must exceed.
         examples: Maximum number of correctly predicted training examples per manifold (the paper takes all).
+        manifolds: Manifold of each of these blocks; none before `learn`.
         losses: Distance from the manifolds before each step of the last batch.
     """
 
@@ -140,7 +141,7 @@ class RobustPredictor:
     blocks: int = 2
     share: float = 0.99
     examples: int = 1000
-    _manifolds: list[Manifold] = field(init=False, default_factory=list)
+    manifolds: list[Manifold] = field(init=False, default_factory=list)
     losses: list[float] = field(init=False, default_factory=list)
 
     @torch.no_grad()
@@ -162,19 +163,19 @@ class RobustPredictor:
             if not missing:
                 break
             batch = split.batch(order[start : start + _ROWS], pad_token_id)
-            activations, logits = self._forward(batch)
+            activations, logits = self.forward(batch)
             correct = (logits.argmax(dim=-1).cpu() == torch.from_numpy(batch.labels)).nonzero().flatten()[:missing]
             found.append([each[correct.to(each.device)] for each in activations])
             missing -= len(correct)
         spanning = self.examples - missing
         if spanning:
             together = [torch.cat(each) for each in zip(*found, strict=True)]
-            self._manifolds = [Manifold.through(each, share=self.share) for each in together]
+            self.manifolds = [Manifold.through(each, share=self.share) for each in together]
         return spanning
 
     def logits(self, batch: Batch) -> Tensor:
         """Compute the logits ``(B, labels)`` of a batch with a second table, tuned for the batch and then removed."""
-        if not self._manifolds:
+        if not self.manifolds:
             return self.predict(batch)
         prefixes = [prefix for some in _robust_prefixes(self.deltas).values() for prefix in some]
         try:
@@ -193,8 +194,8 @@ class RobustPredictor:
         optimizer = torch.optim.Adam(offsets, lr=self.learning_rate)
         self.losses.clear()
         for _ in range(self.steps):
-            activations, _ = self._forward(batch)
-            pairs = zip(self._manifolds, activations, strict=True)
+            activations, _ = self.forward(batch)
+            pairs = zip(self.manifolds, activations, strict=True)
             loss = torch.stack([manifold.distance(each) for manifold, each in pairs]).sum()
             # gradients of the offsets alone; those of the trial are not touched
             for part, gradient in zip(offsets, torch.autograd.grad(loss, offsets, allow_unused=True), strict=True):
@@ -202,15 +203,15 @@ class RobustPredictor:
             optimizer.step()
             self.losses.append(float(loss.detach()))
 
-    def _forward(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    def forward(self, batch: Batch) -> tuple[list[Tensor], Tensor]:
         """Compute the activations ``(B, D)`` of every block with a manifold, and the logits."""
-        with activations_of(self._blocks()) as outputs:
+        with activations_of(self.manifold_blocks()) as outputs:
             logits = self.predict(batch)
         mask = torch.from_numpy(batch.attention_mask).to(logits.device)
         is_causal = self.shape.kind is StackKind.DECODER
         return [_at_output(each, mask, is_causal=is_causal) for each in outputs], logits
 
-    def _blocks(self) -> list[nn.Module]:
+    def manifold_blocks(self) -> list[nn.Module]:
         """Return the blocks with a manifold, from the first one with a robust prefix, of the stack with the output."""
         family = family_of_shape(self.shape)
         stack, depth = "encoder", self.shape.encoder_layers

@@ -29,7 +29,7 @@ from trial_runner.seeds import derived_seed
 from trial_runner.training import Training
 
 _HEAD = 2
-_WIDE_BYTES = 1 << 20
+WIDE_BYTES = 1 << 20
 """Bytes of an activation from which a slot's products are as fast alone on a CPU."""
 _RATES, _KEYS = "learning rates", "dropout keys"
 
@@ -97,7 +97,7 @@ def computed_together(
 
 def is_wide(frozen: FrozenModel, examples: int, longest_tokens: int) -> bool:
     """Return whether a slot's products on a CPU are so large that sharing a pass with unlike slots gains nothing."""
-    return frozen.widest_bytes(examples, longest_tokens) > _WIDE_BYTES
+    return frozen.widest_bytes(examples, longest_tokens) > WIDE_BYTES
 
 
 class Lane:

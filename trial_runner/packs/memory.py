@@ -30,7 +30,7 @@ from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
 from trial_runner.packs.slot import TrialSlot
 
-_DEEP, FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
+DEEP, FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
 _FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
 _MARGIN = 1.05  # for what kernels take by themselves
@@ -125,7 +125,7 @@ def deep_blocks(frozen: FrozenModel) -> nn.ModuleList | None:
     if frozen.shape.kind is not StackKind.DECODER or len(paths) != 1 or not paths[0].endswith(".{layer}"):
         return None
     blocks = frozen.model.get_submodule(paths[0].removesuffix(".{layer}"))
-    if not isinstance(blocks, nn.ModuleList) or len(blocks) <= _DEEP:
+    if not isinstance(blocks, nn.ModuleList) or len(blocks) <= DEEP:
         return None
     return blocks if getattr(frozen.model.config, "num_hidden_layers", None) == len(blocks) else None
 
@@ -160,7 +160,7 @@ def planned_memory(
     examples = slots[0].request.plan.examples_of(int(learned.max(initial=1)))
     starts = frozen.micro_batch.starts(examples)
     two = min(examples, 2 * starts.step)  # further parts take no more memory than the second
-    order = _Longest(learned, two)
+    order = LongestExamples(learned, two)
     lengths = objective.lengths("validation")
     with _counting(frozen, objective) as counted:
         mine = [_without_memory(slot, order, counted) for slot in slots]
@@ -171,7 +171,7 @@ def planned_memory(
         step = counted.peak_bytes - held
         counted.begin_anew()
         rows = min(len(lengths), frozen.evaluated_together(len(slots), int(lengths.max(initial=1))))
-        longest = _Longest(lengths, rows).examples(0)
+        longest = LongestExamples(lengths, rows).examples(0)
         with torch.no_grad():
             objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
             objective.rehearse(lane.together, "validation")
@@ -194,17 +194,20 @@ def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -
     return TrialSlot(request=slot.request, deltas=slot.deltas, head=slot.head, order=order)
 
 
-class _Longest(ExampleOrder):
+class LongestExamples(ExampleOrder):
     """Order with the longest examples and the shortest one at every step, so that rows are padded."""
 
     def __init__(self, lengths: NDArray[Any], batch_size: int) -> None:
+        """Choose the examples of every step by their numbers of tokens."""
         by_length = np.argsort(lengths, kind="stable").astype(np.int64)
         self._chosen = np.resize(np.concatenate([by_length[:1], by_length[::-1]]), batch_size)
 
     def examples(self, step: int) -> NDArray[np.int64]:
+        """Return the same examples at every step."""
         return self._chosen
 
     def sizes_from(self, step: int) -> tuple[int, ...]:
+        """Return the batch size, the same at every step."""
         return (len(self._chosen),)
 
 

@@ -21,7 +21,7 @@ from trial_runner.training import Training
 
 _SIDES = 3
 _ROW_LENGTHS = (64, 1)
-_CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
+CPU_BLOCK_ELEMENTS = 2**16  # updated in one go on the CPU, so that all that is needed stays in its cache
 _EPSILON = 1e-8
 _CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 
@@ -99,7 +99,7 @@ class PackAdamW:
         self._owner = torch.from_numpy(owner).to(first.device)  # (N,) slot * S + side
         rows_of = _rows_of(owner // _SIDES, len(slots))
         self._rows_of = torch.from_numpy(rows_of).to(first.device)  # (K, most)
-        most = len(self._data) if has_gpu_kernels(first) else _CPU_BLOCK_ELEMENTS
+        most = len(self._data) if has_gpu_kernels(first) else CPU_BLOCK_ELEMENTS
         self._blocks = list(_blocks(ordered, most))
         self._held = {id(one.parameter): one.parameter for one in ordered}
         self._starts: dict[int, int] = {}

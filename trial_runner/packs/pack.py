@@ -44,6 +44,11 @@ class TrialPack:
         slots: Number of trials.
         recorder: Recorder of steps, which are launched at once if one of the same shapes comes again; None runs them
             eagerly. Results are the same.
+
+    Attributes:
+        frozen: Frozen backbone.
+        objective: Training objective of its trials.
+        lanes: Trials that are computed together, as of the last step or measurement.
     """
 
     def __init__(
@@ -52,10 +57,10 @@ class TrialPack:
         """Start empty."""
         if not slots >= 1:
             raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
-        self._frozen = frozen
-        self._objective = objective
+        self.frozen = frozen
+        self.objective = objective
         self._slots: list[TrialSlot | None] = [None] * slots
-        self._lanes: list[Lane] = []
+        self.lanes: list[Lane] = []
         self._kept: dict[Hashable, Lane] = {}
         self.recorder = recorder
         self._buckets: dict[int, tuple[NDArray[np.int64], ...]] = {}
@@ -65,12 +70,12 @@ class TrialPack:
     @property
     def free_slots(self) -> int:
         """Number of trials that can still be admitted; negative while memory does not suffice for all that it holds."""
-        return self.most_together - len(self._taken)
+        return self.most_together - len(self.taken)
 
     @property
     def steps_to_reading(self) -> int:
         """Number of steps to the next measurement of one of its trials; 0 if none goes on."""
-        return min(filter(None, (slot.steps_to_reading for slot in self._taken)), default=0)
+        return min(filter(None, (slot.steps_to_reading for slot in self.taken)), default=0)
 
     def trial(self, number: int) -> TrialSlot:
         """Return the present state of a trial, for tests and tools.
@@ -79,17 +84,18 @@ class TrialPack:
             RequestError: If the pack does not hold it.
         """
         slot = self._slot_of(number)
-        for lane in self._lanes:
+        for lane in self.lanes:
             if slot in lane.slots:
                 lane.write_back(slot)
         return slot
 
     @property
-    def _taken(self) -> list[TrialSlot]:
+    def taken(self) -> list[TrialSlot]:
+        """Trials in the pack; those in lanes may be newer there, see `trial`."""
         return [slot for slot in self._slots if slot is not None]
 
     def _slot_of(self, trial: int) -> TrialSlot:
-        held = {slot.request.trial: slot for slot in self._taken}
+        held = {slot.request.trial: slot for slot in self.taken}
         if trial not in held:
             raise RequestError(f"trial {trial} must be in the pack; it holds {[*held]}.")
         return held[trial]
@@ -102,8 +108,8 @@ class TrialPack:
             AttachError: If the deltas cannot be built.
         """
         if self.free_slots <= 0:
-            raise RequestError(f"a trial needs a free slot; all {len(self._taken)} are taken. Evict one first.")
-        if any(slot.request.trial == request.trial for slot in self._taken):
+            raise RequestError(f"a trial needs a free slot; all {len(self.taken)} are taken. Evict one first.")
+        if any(slot.request.trial == request.trial for slot in self.taken):
             raise RequestError(f"a pack must hold a trial once; it has trial {request.trial}. Evict that first.")
         self._slots[self._slots.index(None)] = self._new_slot(request)
         self._recompute_as(request)
@@ -111,9 +117,9 @@ class TrialPack:
     def _recompute_as(self, request: TrialRequest) -> None:
         wanted = request.plan.checkpointing
         if wanted != "auto":
-            self._frozen.recomputation.switch(is_on=wanted)
+            self.frozen.recomputation.switch(is_on=wanted)
         if request.plan.micro_batch != "auto":
-            self._frozen.micro_batch.examples = request.plan.micro_batch
+            self.frozen.micro_batch.examples = request.plan.micro_batch
 
     def memory_of(self, *requests: TrialRequest) -> MemoryPlan:
         """Plan the memory of trials in this pack, without admitting them.
@@ -123,10 +129,10 @@ class TrialPack:
         """
         for request in requests:
             self._recompute_as(request)
-        blocks = deep_blocks(self._frozen)
+        blocks = deep_blocks(self.frozen)
         if blocks is None:
             return self._planned(requests)
-        config = self._frozen.model.config
+        config = self.frozen.model.config
         few, more = (self._planned(requests, partial(only_first, blocks, config, count)) for count in FEW)
         return few.towards(more, (len(blocks) - FEW[0]) / (FEW[1] - FEW[0]))
 
@@ -137,21 +143,21 @@ class TrialPack:
         is_recorded = self.recorder is not None
         with model():
             plans = [
-                planned_memory(self._frozen, self._objective, members, is_recorded=is_recorded)
+                planned_memory(self.frozen, self.objective, members, is_recorded=is_recorded)
                 for members in self._shared_out(slots)
             ]
         return reduce(MemoryPlan.followed_by, plans)
 
     def _new_slot(self, request: TrialRequest) -> TrialSlot:
         deltas = self._deltas(request)
-        self._objective.check(deltas)
-        head = self._objective.head(seed=derived_seed(request.seed, "head"))
+        self.objective.check(deltas)
+        head = self.objective.head(seed=derived_seed(request.seed, "head"))
         return TrialSlot(request=request, deltas=deltas, head=head, order=self._order(request))
 
     def _deltas(self, request: TrialRequest) -> DeltaSet:
-        device = self._frozen.device
+        device = self.frozen.device
         whole = [edit.form.name for edit in request.configuration.edits if edit.form.needs_weights]
-        if self._frozen.is_sharded and whole:
+        if self.frozen.is_sharded and whole:
             raise AttachError(
                 f"forms that are computed of weights need whole ones, which shards do not have; trial {request.trial} "
                 f"has {whole[0]}. Take fleet.worker.shards: 1, or another form."
@@ -159,11 +165,11 @@ class TrialPack:
         try:
             return DeltaSet(
                 request.configuration,
-                self._frozen.shape,
+                self.frozen.shape,
                 seed=derived_seed(request.seed, "deltas"),
                 device=device.device,
                 dtype=device.dtype,
-                frozen=frozen_weights(self._frozen.model),
+                frozen=frozen_weights(self.frozen.model),
             )
         except SearchSpaceError as error:
             raise AttachError(f"trial {request.trial} cannot be built: {error}") from error
@@ -174,11 +180,11 @@ class TrialPack:
         A trial that fails is removed. One that has reached its last step stays until it is evicted.
         """
         results: list[Reading | Failure] = []
-        goals = {slot: min(slot.step + steps, slot.request.plan.steps) for slot in self._taken}
-        while going := [slot for slot in self._taken if slot.step < goals[slot]]:
+        goals = {slot: min(slot.step + steps, slot.request.plan.steps) for slot in self.taken}
+        while going := [slot for slot in self.taken if slot.step < goals[slot]]:
             ahead = min(min(goals[slot] - slot.step, slot.steps_to_reading) for slot in going)
             results.extend(self._train(going, ahead))
-            results.extend(self._measure([slot for slot in self._taken if slot in going]))
+            results.extend(self._measure([slot for slot in self.taken if slot in going]))
         return sorted(results, key=lambda result: (result.trial, result.step))
 
     def evict(self, trial: int) -> None:
@@ -197,8 +203,8 @@ class TrialPack:
             "configuration": configuration_to_json(request.configuration),
             "stored_parameters": slot.deltas.counts.stored,
             "trained_parameters": slot.deltas.counts.trained,
-            "labels": list(self._objective.labels),
-            "backbone_sha256": self._frozen.weights_sha256,
+            "labels": list(self.objective.labels),
+            "backbone_sha256": self.frozen.weights_sha256,
             "slot": slot.facts(),
         }
         return Snapshot(trial=trial, step=slot.step, facts=facts, tensors=slot.tensors())
@@ -212,7 +218,7 @@ class TrialPack:
         expected = {
             "seed": request.seed,
             "configuration": configuration_to_json(request.configuration),
-            "backbone_sha256": self._frozen.weights_sha256,
+            "backbone_sha256": self.frozen.weights_sha256,
         }
         for name, value in expected.items():
             if snapshot.facts.get(name) != value:
@@ -234,7 +240,7 @@ class TrialPack:
 
     def _order(self, request: TrialRequest) -> ExampleOrder:
         count = bucket_count(request.plan)
-        lengths = self._objective.lengths("train")
+        lengths = self.objective.lengths("train")
         if count not in self._buckets:
             self._buckets[count] = length_buckets(lengths, count)
         buckets = self._buckets[count]
@@ -244,11 +250,11 @@ class TrialPack:
     def _lanes_of(self, going: Sequence[TrialSlot]) -> list[Lane]:
         """Return the lanes of the slots that train now; they are kept while the slots are the same."""
         wanted = [self._in_order(members) for members in self._shared_out(going)]
-        if [lane.slots for lane in self._lanes] != wanted:
+        if [lane.slots for lane in self.lanes] != wanted:
             self._dissolve()
             for members in wanted:
-                self._lanes.append(self._lane(members))
-        return self._lanes
+                self.lanes.append(self._lane(members))
+        return self.lanes
 
     def _in_order(self, members: list[TrialSlot]) -> list[TrialSlot]:
         """Return the slots of a lane; with recordings, slots of equal structures have equal places."""
@@ -256,7 +262,7 @@ class TrialPack:
 
     def _lane(self, slots: Sequence[TrialSlot]) -> Lane:
         """Return a lane of some slots; one of the same layout with kept recordings is refilled."""
-        lane = Lane(slots, self._frozen, self._objective, self.recorder)
+        lane = Lane(slots, self.frozen, self.objective, self.recorder)
         kept = self._kept.pop(lane.layout, None)
         if kept is None:
             return lane
@@ -264,16 +270,16 @@ class TrialPack:
         return kept
 
     def _shared_out(self, slots: Sequence[TrialSlot]) -> Iterator[list[TrialSlot]]:
-        return computed_together(slots, self._frozen, self._longest_tokens, most=self.most_together)
+        return computed_together(slots, self.frozen, self._longest_tokens, most=self.most_together)
 
     def _dissolve(self) -> None:
         """Close all lanes; the latest few that can be refilled are kept."""
-        for lane in self._lanes:
+        for lane in self.lanes:
             lane.close()
             if lane.layout is not None:
                 lane.forget()
                 self._kept[lane.layout] = lane
-        self._lanes = []
+        self.lanes = []
         for layout in list(self._kept)[:-_MOST_KEPT]:
             del self._kept[layout]
 
@@ -307,10 +313,10 @@ class TrialPack:
             self.most_together = max(1, len(members) // 2)
             return {}
         plan = members[0].request.plan
-        if plan.checkpointing == "auto" and not self._frozen.recomputation.is_on:
-            self._frozen.recomputation.switch(is_on=True)
+        if plan.checkpointing == "auto" and not self.frozen.recomputation.is_on:
+            self.frozen.recomputation.switch(is_on=True)
             return {}
-        if plan.micro_batch == "auto" and self._frozen.micro_batch.halve(plan.batch_size):
+        if plan.micro_batch == "auto" and self.frozen.micro_batch.halve(plan.batch_size):
             return {}
         return dict.fromkeys(members, "the device has no memory for it, alone in a pass")
 
@@ -332,7 +338,7 @@ class TrialPack:
                 measured = self._metrics(members, *way)
             except OUT_OF_MEMORY as error:
                 measured = {}
-                if is_out_of_memory(error) and self._frozen.evaluation.halve():
+                if is_out_of_memory(error) and self.frozen.evaluation.halve():
                     release_memory()
                     continue
                 for slot, reason in self._made_smaller(members, error).items():
@@ -348,18 +354,18 @@ class TrialPack:
     ) -> dict[TrialSlot, ObjectiveMeasurement]:
         """Measure a split for some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
-        lane = next((lane for lane in self._lanes if lane.slots == slots), None)
+        lane = next((lane for lane in self.lanes if lane.slots == slots), None)
         if lane is None or any(map(_ends_robustly, slots)):
             self._dissolve()
             lane = None
-        together = pass_of(self._frozen, slots) if lane is None else lane.together
-        found = self._objective.measure(together, split, is_final=is_final, most=most)
+        together = pass_of(self.frozen, slots) if lane is None else lane.together
+        found = self.objective.measure(together, split, is_final=is_final, most=most)
         measured = dict(zip(slots, found, strict=True))
         for slot in filter(_ends_robustly, slots):
-            alone = pass_of(self._frozen, [slot])
+            alone = pass_of(self.frozen, [slot])
             seed = derived_seed(slot.request.seed, "robust")
-            robust = self._objective.measure_robust(alone, slot.deltas, split, seed=seed)
-            plain = {f"plain_{self._objective.metric}": measured[slot].metrics[self._objective.metric]}
+            robust = self.objective.measure_robust(alone, slot.deltas, split, seed=seed)
+            plain = {f"plain_{self.objective.metric}": measured[slot].metrics[self.objective.metric]}
             measured[slot] = replace(robust, metrics={**robust.metrics, **plain})
         for slot in slots:
             slot.seconds += (time.perf_counter() - began_at) / len(slots)
@@ -375,7 +381,7 @@ class TrialPack:
             trial=slot.request.trial,
             attempt=slot.request.attempt,
             step=slot.step,
-            score=self._objective.score(metrics),
+            score=self.objective.score(metrics),
             metrics=metrics,
             train_loss=train_loss,
             seconds=seconds,

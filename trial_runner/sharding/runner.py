@@ -169,7 +169,7 @@ class Ranks:
                     stdout=log,
                     stderr=log,
                     pass_fds=[its.fileno()],
-                    env=_environment(rank, shape),
+                    env=rank_environment(rank, shape),
                     process_group=0,  # an interrupt reaches the owner alone, which then ends the ranks or not
                 )
             )
@@ -203,7 +203,7 @@ def _end(processes: list[subprocess.Popen[bytes]], connections: list[Connection]
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _environment(rank: int, shape: Shape) -> dict[str, str]:
+def rank_environment(rank: int, shape: Shape) -> dict[str, str]:
     """Return the environment of a rank: the module path of this process, and a GPU of its own."""
     paths = [path or str(Path.cwd()) for path in sys.path]
     inherited = {name: value for name, value in os.environ.items() if not _JOB_VARIABLES.fullmatch(name)}
@@ -227,26 +227,29 @@ class ShardedRunner:
     Args:
         factory: Factory of the runner of each rank.
         shape: Number of ranks, and their limits.
+
+    Attributes:
+        ranks: Processes of the ranks; new ones after a loss.
     """
 
     def __init__(self, factory: RankFactory, shape: Shape) -> None:
         """Start the processes and wait until they have loaded."""
         self._factory, self._shape = factory, shape
-        self._ranks = Ranks(factory, shape)
-        self.identity: Mapping[str, str] = self._ranks.identity
+        self.ranks = Ranks(factory, shape)
+        self.identity: Mapping[str, str] = self.ranks.identity
 
     def open_pack(self, slots: int, *, fitting: TrainingPlan | None = None) -> "ShardedPack":
         """Return an empty pack of at least ``slots`` slots, equally many in each rank."""
-        if not self._ranks.are_alive:
-            self._ranks = Ranks(self._factory, self._shape)
-        return ShardedPack(self._ranks, self._ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting))
+        if not self.ranks.are_alive:
+            self.ranks = Ranks(self._factory, self._shape)
+        return ShardedPack(self.ranks, self.ranks.ask("open_pack", -(-slots // self._shape.ranks), fitting))
 
     save = staticmethod(save_snapshot)
     load = staticmethod(load_snapshot)
 
     def close(self) -> None:
         """End the processes."""
-        self._ranks.close()
+        self.ranks.close()
 
 
 class ShardedPack:

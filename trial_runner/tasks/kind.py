@@ -124,6 +124,7 @@ class Encoder(ABC):
     """Tokenisation of prompts, and special tokens of the generated answers.
 
     Attributes:
+        tokenizer: Tokenizer of the model.
         stack: Kind of the model.
         decoding: Options of the generation.
         max_new_tokens: Largest number of tokens of an answer.
@@ -139,7 +140,7 @@ class Encoder(ABC):
     def __init__(self, task: Task, tokenizer: "PreTrainedTokenizerFast", stack: StackKind) -> None:
         """Keep the task and the tokenizer."""
         self._task = task
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self.stack = stack
         self.decoding = task.decoding
         self.max_new_tokens = task.most_new_tokens

@@ -62,7 +62,7 @@ def test_a_model_that_nobody_detached_leaves_memory_all_the_same(tiny_backbone, 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
 def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))
-    frozen, kind = runner._frozen, runner.backbone.shape.kind
+    frozen, kind = runner.frozen, runner.backbone.shape.kind
     whole, right, left = ([[1, 1, 1], row] for row in ([1, 1, 1], [1, 1, 0], [0, 1, 1]))
     found = [frozen.inputs(batch_of(mask), copies=2) for mask in (whole, right, left)]
     wanted = {

@@ -1,6 +1,7 @@
 """Blocks that are computed again in backward passes: the same numbers, in less memory."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def calls_in(work: Callable[[], Any], block: nn.Module) -> tuple[Any, int]:
 @pytest.mark.parametrize("family", in_turn(*EVERY_FAMILY, at_once=("roberta", "bart", "qwen3")))
 def test_training_is_the_same_whether_or_not_blocks_are_computed_again(family, dropout, tiny_backbone):
     runner = runner_of(tiny_backbone(family, dropout=dropout))
-    block = runner._frozen.attachment.blocks()[-1]
+    block = runner.frozen.attachment.blocks()[-1]
     plain, computed = calls_in(lambda: train(runner.open_pack(8), requests_for(runner, is_on=False)), block)
     again, more = calls_in(lambda: train(runner.open_pack(8), requests_for(runner, is_on=True)), block)
     assert more > computed
@@ -79,13 +80,13 @@ def test_a_step_takes_less_memory(runner):
 def test_auto_computes_again_where_a_trial_would_not_fit(runner, monkeypatch):
     from trial_runner import runner as runners
 
-    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    monkeypatch.setattr(runners, "LARGEST_SHARE", math.inf)  # memory is always planned
     plan = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(STEPS,))
-    needed = runner.open_pack(1).memory_of(*runner._probes(plan, 1)).of_training.slot_bytes
+    needed = runner.open_pack(1).memory_of(*runner.probes(plan, 1)).of_training.slot_bytes
     for share, is_on in ((2.0, False), (0.95, True)):
         monkeypatch.setattr(runners, "available_bytes", lambda _, share=share: share * needed / runners.USABLE)
         runner.open_pack(2, fitting=plan)
-        assert runner._frozen.recomputation.is_on == is_on
+        assert runner.frozen.recomputation.is_on == is_on
 
 
 @pytest.mark.slow
@@ -95,15 +96,15 @@ def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(runner, 
         kind: dataclasses.replace(request, plan=dataclasses.replace(request.plan, checkpointing=kind))
         for kind in (False, "auto")
     }
-    recomputation = runner._frozen.recomputation
-    losses = runner._objective.losses
+    recomputation = runner.frozen.recomputation
+    losses = runner.objective.losses
 
     def scarce(*given: Any) -> torch.Tensor:
         if torch.is_grad_enabled() and not recomputation.is_on:
             raise torch.OutOfMemoryError("tried to allocate more than there is")
         return losses(*given)
 
-    monkeypatch.setattr(runner._objective, "losses", scarce)
+    monkeypatch.setattr(runner.objective, "losses", scarce)
     pack = runner.open_pack(1)
     pack.admit(asked[False])
     (failure,) = pack.advance(1)

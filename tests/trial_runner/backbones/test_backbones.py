@@ -46,7 +46,7 @@ def unreachable_hub(monkeypatch, tmp_path):
     """A hub whose host has no address, and an empty cache."""
     from huggingface_hub import constants
 
-    monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: False)
+    monkeypatch.setattr(trial_runner.huggingface, "is_resolved", lambda endpoint: False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
 
 

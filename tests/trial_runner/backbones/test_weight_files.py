@@ -49,7 +49,7 @@ def test_pickles_are_refused_by_name_and_never_opened(folder, tmp_path, name):
 @pytest.mark.parametrize("entry", [{"vocab_size": 2 * 10**8}, {"intermediate_size": 2 * 10**6}])
 def test_oversized_config_is_refused_before_building(folder, monkeypatch, entry):
     change_config(folder, **entry)
-    monkeypatch.setattr("trial_runner.backbones.backbone._frozen_model", None)
+    monkeypatch.setattr("transformers.AutoModel.from_pretrained", None)
     with pytest.raises(BackboneError, match=r"must be complete; its config\.json counts [\d,]+, its files hold"):
         load_backbone(str(folder))
 

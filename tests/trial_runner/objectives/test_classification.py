@@ -36,7 +36,7 @@ def test_no_mask_is_bit_for_bit_one_that_hides_nothing():
 )
 def test_no_model_gets_a_mask_that_hides_nothing(family, task, has_mask, tiny_backbone):
     runner = runner_of(tiny_backbone(family), task=task)
-    tensors = runner._objective.batch("train", np.arange(8)).tensors
+    tensors = runner.objective.batch("train", np.arange(8)).tensors
     runner.close()
     assert ("attention_mask" in tensors) == has_mask
     assert {"input_ids", "labels"} <= set(tensors)
@@ -44,7 +44,7 @@ def test_no_model_gets_a_mask_that_hides_nothing(family, task, has_mask, tiny_ba
 
 def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone):
     runner = runner_of(tiny_backbone("bart"))
-    batch = runner._objective.batch("train", np.zeros(0, dtype=np.int64))
+    batch = runner.objective.batch("train", np.zeros(0, dtype=np.int64))
     runner.close()
     assert batch.has_fixed_shapes
     assert all(len(tensor) == 0 for tensor in batch.tensors.values())

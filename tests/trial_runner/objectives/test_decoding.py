@@ -29,7 +29,7 @@ NewRunner = Callable[..., TorchRunner]
 
 def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_runner):
     runner = new_text_runner("bart")
-    tokenizer, writer = runner.backbone.load_tokenizer(), objective_of(runner)._writer
+    tokenizer, writer = runner.backbone.load_tokenizer(), Writer(runner.backbone, objective_of(runner).task)
     ids = tokenizer("ab c")["input_ids"]
     assert writer.text([*ids, *ids, runner.backbone.pad_token_id]) == "a ##b c"
     assert writer.text([tokenizer.eos_token_id, *ids]) == ""
@@ -39,15 +39,17 @@ def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_run
 def write_tokens(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     """The tokens that a trial writes for validation, with the weights of the end of text as a test wants them."""
 
-    def tokens_of(writer: Writer, ids: Sequence[int]) -> str:
-        return " ".join(str(each) for each in takewhile(lambda each: each != writer._eos_token_id, ids))
-
     def write(family: str, decoding: Decoding, *, end: float = 0.0) -> list[list[str]]:
-        monkeypatch.setattr(Writer, "text", tokens_of)
         runner = new_text_runner(family, decoding=decoding)
+        last = objective_of(runner).task.eos_token_id
+
+        def tokens_of(_: Writer, ids: Sequence[int]) -> str:
+            return " ".join(str(each) for each in takewhile(lambda each: each != last, ids))
+
+        monkeypatch.setattr(Writer, "text", tokens_of)
         layer = language_model(runner).get_output_embeddings()
         with torch.no_grad():
-            layer.weight[objective_of(runner)._task.eos_token_id] = end * layer.weight.abs().sum(dim=0)
+            layer.weight[last] = end * layer.weight.abs().sum(dim=0)
         pack, trials = admitted(runner)
         (texts,) = objective_of(runner).predictions(moved_pass(runner, pack)(trials), "validation")
         return [text.split() for text in texts]
@@ -134,13 +136,13 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, k
     runner = new_text_runner(family, kind=kind, metric=names[0], metrics=names, group="group")
     pack, trials = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
     together, objective = moved_pass(runner, pack)(trials), objective_of(runner)
-    split = objective._task.splits["validation"]
+    split = objective.task.splits["validation"]
     written = objective.predictions(together, "validation")
     half = [  # of random weights nothing is ever right
         [each[0] if row % 3 else text for row, (text, each) in enumerate(zip(texts, split.references, strict=True))]
         for texts in written
     ]
-    objective._written = lambda *_: half  # type: ignore[method-assign]
+    objective.generated = lambda *_: half  # type: ignore[method-assign]
     measured = [found.metrics for found in objective.measure(together, "validation", is_final=True)]
     for texts, found in zip(half, measured, strict=True):
         for group in ("", "seen", "unseen"):
@@ -157,7 +159,7 @@ def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
     runner = new_text_runner("t5_gated", metric="chrf", metrics=("chrf", "bleu"))
     pack, trials = admitted(runner, ("lora_qv", "prefix_tuning"), steps=4)
     readings = [each for each in pack.advance(4) if isinstance(each, Reading) and each.step == 4]
-    split = objective_of(runner)._task.splits["validation"]
+    split = objective_of(runner).task.splits["validation"]
     for trial, reading in zip(trials, readings, strict=True):
         (texts,) = objective_of(runner).predictions(plain_pass(runner, pack, [trial]), "validation")
         expected = of_the_library("chrf", texts, [list(each) for each in split.references])

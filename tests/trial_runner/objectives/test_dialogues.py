@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.chat_cases import chat_backbone
 from support.packing_cases import request_for
-from support.text_cases import moved_pass, objective_of, text_runner
+from support.text_cases import language_model, moved_pass, objective_of, text_runner
 from torch.nn.functional import cross_entropy
 
 from search_space.published import published_method
@@ -46,7 +46,7 @@ def test_dialogue_loss_is_mean_over_answers_in_packs_too(runner):
     objective = objective_of(runner)
     rows = np.array([[0, 3, 4], [7, 1, 2], [8, 8, 5]])
     losses = objective.losses(passed([0, 1, 2]), objective.batch("train", rows.ravel())).tolist()
-    split = objective._task.splits["train"]
+    split = objective.task.splits["train"]
     assert isinstance(split, ChatSplit)
     for slot, chosen in enumerate(rows):
         alone = passed([slot])
@@ -57,7 +57,7 @@ def test_dialogue_loss_is_mean_over_answers_in_packs_too(runner):
             ids = torch.from_numpy(split.rows.ids[split.rows.offsets[row] : split.rows.offsets[row + 1]]).long()
             learned = split.learned[split.rows.offsets[row] : split.rows.offsets[row + 1]]
             with alone.applied(), torch.no_grad():
-                logits = objective._writer._model(input_ids=ids[None]).logits[0]
+                logits = language_model(runner)(input_ids=ids[None]).logits[0]
             each = cross_entropy(logits[:-1], ids[1:], reduction="none")
             terms += each[torch.from_numpy(learned[1:])].tolist()
         assert loss == pytest.approx(np.mean(terms), rel=1e-12)

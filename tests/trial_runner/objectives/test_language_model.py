@@ -39,7 +39,7 @@ HALF = 2.0**-10
 
 def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
     """What transformers says of some training examples, padded, everything but the targets left out."""
-    model, split = language_model(runner), objective_of(runner)._task.splits["train"]
+    model, split = language_model(runner), objective_of(runner).task.splits["train"]
     pad = runner.backbone.pad_token_id
     sources, mask = (torch.from_numpy(part) for part in split.sources.padded(np.array(rows), pad))
     targets, is_target = (torch.from_numpy(part) for part in split.targets.padded(np.array(rows), pad))
@@ -92,7 +92,7 @@ def test_an_encoder_has_no_language_model(tiny_backbone):
 
 
 def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner, tiny_backbone):
-    task = objective_of(new_text_runner("bart"))._task
+    task = objective_of(new_text_runner("bart")).task
     with pytest.raises(RequestError, match=r"of a data_to_text task must have its language-model head; got none"):
         TorchRunner(load_backbone(str(tiny_backbone("bart")), attn_implementation=ATTENTION), task)
 
@@ -156,7 +156,7 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch):
 
     monkeypatch.setattr(torch.nn.functional, "linear", watched)
     for most_bytes in (2**28, 2 * 9 * 8, 1):
-        monkeypatch.setattr("trial_runner.objectives.language_model._LOGITS_BYTES", most_bytes)
+        monkeypatch.setattr("trial_runner.objectives.language_model.LOGITS_BYTES", most_bytes)
         made.append(0)
         torch.manual_seed(1)
         hidden, changed = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), weight.clone().requires_grad_()
@@ -171,7 +171,7 @@ def test_logits_are_computed_in_parts_where_they_are_many(monkeypatch):
 
 def test_validation_loss_is_the_mean_over_all_tokens_of_the_split(new_text_runner, monkeypatch):
     objective, together = alone(new_text_runner("gpt2", metrics=("bleu", "loss", "perplexity")))
-    split = objective._task.splits["validation"]
+    split = objective.task.splits["validation"]
     monkeypatch.setattr(FrozenModel, "evaluated_together", lambda self, slots, tokens: 3)
     (found,) = objective.measure(together, "validation", is_final=False)
     measured = found.metrics
@@ -248,7 +248,7 @@ def test_what_cannot_learn_to_write_is_refused(new_text_runner, method, message)
 
 def test_a_prompt_must_leave_positions_for_the_longest_text(new_text_runner):
     runner = new_text_runner("gpt2", decoding=Decoding(max_new_tokens=30))
-    longest = int(max(split.sources.lengths.max() for split in objective_of(runner)._task.splits.values())) + 30
+    longest = int(max(split.sources.lengths.max() for split in objective_of(runner).task.splits.values())) + 30
     method = published_method("prompt_tuning")
     fitting, longer = (method.configuration(runner.backbone.shape, {"l": 66 - longest + more}) for more in (0, 1))
     pack = runner.open_pack(2)

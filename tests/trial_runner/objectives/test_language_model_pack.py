@@ -73,7 +73,7 @@ def test_each_slot_has_the_mean_over_the_tokens_of_its_own_targets(new_text_runn
 @pytest.mark.parametrize("family", FEW)
 def test_padding_behind_shorter_prompts_is_invisible(new_text_runner, family):
     runner = new_text_runner(family)
-    frozen = runner._frozen
+    frozen = runner.frozen
     pack, trials = admitted(runner, ("prompt_tuning", "lora_qv"))
     words = torch.arange(6, 36).view(6, 5)
     inputs = {"input_ids": words}
@@ -88,7 +88,7 @@ def test_padding_behind_shorter_prompts_is_invisible(new_text_runner, family):
 def test_separate_head_is_held_in_compute_precision(new_text_runner):
     runner = new_text_runner("llama", precision="bf16")
     objective = objective_of(runner)
-    layer = objective._head.layer
+    layer = objective.output_head.layer
     assert layer.weight.dtype == torch.bfloat16
     pack, trials = admitted(runner)
     together, batch = plain_pass(runner, pack, trials), objective.batch("train", np.arange(4))
@@ -96,5 +96,5 @@ def test_separate_head_is_held_in_compute_precision(new_text_runner):
         losses = objective.losses(together, batch)
         layer.float()
         assert torch.equal(objective.losses(together, batch), losses)
-    tied = objective_of(new_text_runner("gpt2", precision="bf16"))._head.layer
+    tied = objective_of(new_text_runner("gpt2", precision="bf16")).output_head.layer
     assert tied.weight.dtype == torch.float32, "it is the embedding, too"

@@ -49,7 +49,7 @@ def run(runner: TorchRunner, *methods: str, steps: int = 6) -> list[list[Reading
 
 def test_regression_head_starts_at_the_mean(runner):
     task = regression()
-    objective = runner._objective
+    objective = runner.objective
     head = objective.head(seed=0)
     assert head.bias.item() == pytest.approx(task.mean, abs=1e-12)
     assert head.weight.shape == (1, 16)
@@ -63,13 +63,13 @@ def test_regression_head_starts_at_the_mean(runner):
 def test_regression_metrics_detect_constant_predictions(runner):
     task = regression()
     split = task.splits["validation"]
-    measured = runner._objective.measured(split.labels * 2 - 3, np.ones(len(split)), 1.0, split)
+    measured = runner.objective.measured(split.labels * 2 - 3, np.ones(len(split)), 1.0, split)
     assert measured.metrics["pearson"] == pytest.approx(1.0, abs=1e-12)
     assert measured.metrics["spearman"] == pytest.approx(1.0, abs=1e-12)
     assert measured.metrics["mse"] == pytest.approx(((split.labels - 3) ** 2).mean())
     assert measured.metrics["same_prediction"] < 1
     constant = np.full(len(split), task.mean) + np.linspace(0, 1e-9, len(split))
-    assert runner._objective.measured(constant, np.ones(len(split)), 1.0, split).metrics["same_prediction"] == 1
+    assert runner.objective.measured(constant, np.ones(len(split)), 1.0, split).metrics["same_prediction"] == 1
 
 
 def test_a_pack_learns_what_its_trials_learn_alone(runner):

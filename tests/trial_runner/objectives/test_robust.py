@@ -117,7 +117,7 @@ def predictor_of(runner: TorchRunner, pack: TrialPack, **tuning: float) -> Robus
         model=runner.backbone.model,
         shape=runner.backbone.shape,
         deltas=slot.deltas,
-        predict=lambda batch: runner._objective.logits(pass_of(runner._frozen, [slot]), batch)[0],
+        predict=lambda batch: runner.objective.logits(pass_of(runner.frozen, [slot]), batch)[0],
         **tuning,  # type: ignore[arg-type]
     )
 
@@ -153,7 +153,7 @@ def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
     with torch.no_grad():
         predictor.logits(batch_of())
     runner.close()
-    assert len(predictor._manifolds) == 2
+    assert len(predictor.manifolds) == 2
     assert predictor.losses[-1] < predictor.losses[0]
 
 
@@ -209,8 +209,8 @@ def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
                 shift = torch.zeros_like(slope)
                 shift[place] = step
                 form.offset = (torch.zeros_like(form.keys), shift)
-                activations, _ = predictor._forward(batch_of(8))
-                sides.append(sum(m.distance(a) for m, a in zip(predictor._manifolds, activations, strict=True)))
+                activations, _ = predictor.forward(batch_of(8))
+                sides.append(sum(m.distance(a) for m, a in zip(predictor.manifolds, activations, strict=True)))
             slope[place] = (sides[0] - sides[1]) / 2e-5
     form.offset = None
     assert float(seen[0].abs().max()) == 0
@@ -222,9 +222,9 @@ def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
 def test_blocks_count_from_the_first_with_a_robust_prefix(runner, pack):
     late, _ = trained(runner, request(layers=LayerRange(first=1, last=1)))
     layers = runner.backbone.model.encoder.layer
-    assert predictor_of(runner, late)._blocks() == [layers[1]]
-    assert predictor_of(runner, pack)._blocks() == [layers[0], layers[1]]
-    assert predictor_of(runner, pack, blocks=1)._blocks() == [layers[0]]
+    assert predictor_of(runner, late).manifold_blocks() == [layers[1]]
+    assert predictor_of(runner, pack).manifold_blocks() == [layers[0], layers[1]]
+    assert predictor_of(runner, pack, blocks=1).manifold_blocks() == [layers[0]]
 
 
 def test_only_correctly_predicted_training_examples_span_the_manifolds(runner, pack):

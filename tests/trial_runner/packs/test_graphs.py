@@ -174,7 +174,7 @@ def test_what_a_gpu_refuses_to_record_is_seen(function, found):
 def recorded_as_watched(runner: TorchRunner, requests: Sequence[TrialRequest], steps: int) -> tuple[TrialPack, Watcher]:
     """A pack that was trained by some steps, with its watcher."""
     watcher = Watcher()
-    pack = TrialPack(runner._frozen, runner._objective, slots=len(requests), recorder=watcher)
+    pack = TrialPack(runner.frozen, runner.objective, slots=len(requests), recorder=watcher)
     for request in requests:
         pack.admit(request)
     results = pack.advance(steps)
@@ -206,7 +206,7 @@ def test_steps_are_capturable_and_evaluation_frees_no_input(family, task, dropou
     ]
     pack, watcher = recorded_as_watched(runner, requests, steps)
     runner.close()
-    assert watcher.recorded >= len(pack._lanes) > 0
+    assert watcher.recorded >= len(pack.lanes) > 0
     assert not watcher.refused
     assert len(watcher.read) > 100
     assert not [one for one in watcher.read if one.expired()]
@@ -216,10 +216,10 @@ def test_steps_are_capturable_and_evaluation_frees_no_input(family, task, dropou
 @pytest.mark.parametrize("family", parameters("gpt2", *rotation.parts(OTHER_WRITERS), at_once=("gpt2",)))
 def test_every_step_of_a_trial_that_writes_could_be_recorded(family, new_text_runner):
     runner = new_text_runner(family, dropout=0.1, precision="fp32", label_smoothing=0.1)
-    on_cpu = runner._objective.batch("train", np.arange(4)).tensors
-    assert not runner._objective.batch("train", np.arange(4)).has_fixed_shapes
-    runner._objective._fewest_places = 256
-    padded = runner._objective.batch("train", np.arange(4))
+    on_cpu = runner.objective.batch("train", np.arange(4)).tensors
+    assert not runner.objective.batch("train", np.arange(4)).has_fixed_shapes
+    runner.objective.fewest_places = 256
+    padded = runner.objective.batch("train", np.arange(4))
     assert padded.has_fixed_shapes
     assert len(padded.tensors["places"]) == 256 > len(on_cpu["places"])
     requests = [measured_at(one, 3, 5, 100) for one in text_requests(runner)]
@@ -248,7 +248,7 @@ def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbo
     firsts = [request_for(one, trial, steps=6) for trial, one in enumerate(structures)]
     seconds = [request_for(one, len(firsts) + trial, steps=6) for trial, one in enumerate(structures)][::-1]
     again = Again()
-    pack = TrialPack(runner._frozen, runner._objective, slots=len(firsts), recorder=again)
+    pack = TrialPack(runner.frozen, runner.objective, slots=len(firsts), recorder=again)
     found = train(pack, firsts), train(pack, seconds)
     assert again.recorded < again.replayed
     plain = [train(runner.open_pack(len(each)), each) for each in (firsts, seconds)]

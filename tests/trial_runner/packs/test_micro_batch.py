@@ -1,5 +1,6 @@
 """Steps that are computed in parts: the same numbers as in one, dropout included, in less memory."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,7 @@ def parts_of(
     runner: TorchRunner, requests: list[TrialRequest], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, set[int]]:
     """What trials go through, and of how many rows the passes were that trained them."""
-    losses, rows = runner._objective.losses, set()
+    losses, rows = runner.objective.losses, set()
 
     def watched(together: Any, batch: Any) -> Any:
         if torch.is_grad_enabled():
@@ -50,7 +51,7 @@ def parts_of(
         return losses(together, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner._objective, "losses", watched)
+        patch.setattr(runner.objective, "losses", watched)
         return train(runner.open_pack(len(requests)), requests), rows
 
 
@@ -78,12 +79,12 @@ def test_the_mean_is_over_the_labelled_tokens_of_all_parts(new_text_runner, monk
     split, rows = parts_of(runner, of_size(requests, 1), monkeypatch)
     assert rows == {1}
     assert worst(split, whole, requests).share <= EXACT
-    losses = runner._objective.losses
+    losses = runner.objective.losses
 
     def mean_of_means(together: Any, batch: Any) -> Any:
         return losses(together, replace(batch, totals=None)) / 4
 
-    monkeypatch.setattr(runner._objective, "losses", mean_of_means)
+    monkeypatch.setattr(runner.objective, "losses", mean_of_means)
     wrong, _ = parts_of(runner, of_size(requests, 1), monkeypatch)
     assert worst(wrong, whole, requests).share > 1e-4, "targets are not equally long"
 
@@ -120,31 +121,31 @@ def long_runner(tiny_backbone: Callable[..., Path]) -> TorchRunner:
 def test_auto_splits_a_step_where_a_trial_would_not_fit_checkpointed(long_runner, monkeypatch):
     from trial_runner import runner as runners
 
-    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    monkeypatch.setattr(runners, "LARGEST_SHARE", math.inf)  # memory is always planned
     plan = TrainingPlan(steps=STEPS, batch_size=4, evaluate_at_steps=(STEPS,))
     checkpointed = replace(plan, checkpointing=True)
-    needed = long_runner.open_pack(1).memory_of(*long_runner._probes(checkpointed, 1)).of_training.slot_bytes
+    needed = long_runner.open_pack(1).memory_of(*long_runner.probes(checkpointed, 1)).of_training.slot_bytes
     for share, size in ((1.02, None), (0.9, 2)):
         monkeypatch.setattr(runners, "available_bytes", lambda _, share=share: share * needed / runners.USABLE)
         long_runner.open_pack(2, fitting=plan)
-        assert long_runner._frozen.recomputation.is_on
-        assert long_runner._frozen.micro_batch.examples == size
+        assert long_runner.frozen.recomputation.is_on
+        assert long_runner.frozen.micro_batch.examples == size
     long_runner.close()
 
 
 @pytest.mark.slow
 def test_a_trial_that_runs_out_of_memory_alone_is_computed_in_parts(long_runner, monkeypatch):
     (request,) = requests_for(long_runner, ("lora_qv",))
-    losses = long_runner._objective.losses
+    losses = long_runner.objective.losses
 
     def scarce(together: Any, batch: Any) -> Any:
         if torch.is_grad_enabled() and len(batch.tensors["input_ids"]) > 1:
             raise torch.OutOfMemoryError("tried to allocate more than there is")
         return losses(together, batch)
 
-    monkeypatch.setattr(long_runner._objective, "losses", scarce)
+    monkeypatch.setattr(long_runner.objective, "losses", scarce)
     pack = long_runner.open_pack(1)
     pack.admit(replace(request, plan=replace(request.plan, micro_batch="auto")))
     assert pack.advance(STEPS)[-1].step == STEPS
-    assert long_runner._frozen.micro_batch.examples == 1
+    assert long_runner.frozen.micro_batch.examples == 1
     long_runner.close()

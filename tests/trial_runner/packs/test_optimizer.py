@@ -187,7 +187,7 @@ def assert_identical(one: Sequence[Tensor], two: Sequence[Tensor]) -> None:
 def test_every_slot_moves_as_it_does_with_an_optimiser_of_its_own(
     block_elements: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CPU_BLOCK_ELEMENTS", block_elements)
+    monkeypatch.setattr(module, "CPU_BLOCK_ELEMENTS", block_elements)
     packed, alone = Packed(), [Alone(slot) for slot in range(SLOTS)]
     clipped = set()
     for step in range(STEPS):
@@ -301,7 +301,7 @@ def test_optimizer_operations_never_synchronise() -> None:
 
 @pytest.mark.parametrize("block_elements", [2**16, 50])
 def test_no_memory_is_taken_once_something_has_changed(block_elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CPU_BLOCK_ELEMENTS", block_elements)
+    monkeypatch.setattr(module, "CPU_BLOCK_ELEMENTS", block_elements)
     operations = operations_of_an_update(1)
     first_change = operations.index(torch.ops.aten.where.self_out)
     for operation in operations[first_change:]:

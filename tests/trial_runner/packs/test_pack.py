@@ -109,7 +109,7 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
     for step in range(STEPS):
         batch = train.batch(slot.order.examples(step), runner.backbone.pad_token_id)
         mask = torch.from_numpy(batch.attention_mask)
-        with runner._frozen.attachment.using(slot.deltas):
+        with runner.frozen.attachment.using(slot.deltas):
             hidden = runner.backbone.model(
                 input_ids=torch.from_numpy(batch.input_ids), attention_mask=mask
             ).last_hidden_state
@@ -186,7 +186,7 @@ def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner):
     hits, total = 0, 0.0
     for row in range(len(split)):
         batch = split.batch([row], runner.backbone.pad_token_id)
-        with torch.no_grad(), runner._frozen.attachment.using(slot.deltas):
+        with torch.no_grad(), runner.frozen.attachment.using(slot.deltas):
             hidden = runner.backbone.model(input_ids=torch.from_numpy(batch.input_ids)).last_hidden_state
         logits = hidden.mean(dim=1) @ slot.head.weight.T + slot.head.bias
         hits += int(logits.argmax()) == int(batch.labels[0])

@@ -1,6 +1,7 @@
 """How many trials fit: what a step keeps is counted, and a pack is as large as memory allows."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from search_space.published import published_method
 from trial_runner import runner as runners
 from trial_runner.attachment.frozen_model import CACHED_BYTES
 from trial_runner.packs.graphs import Recorder
-from trial_runner.packs.memory import MemoryPlan, _Longest, fit
+from trial_runner.packs.memory import LongestExamples, MemoryPlan, fit
 from trial_runner.packs.pack import TrialPack
 from trial_runner.requests import TrainingPlan, TrialRequest
 from trial_runner.runner import TorchRunner
@@ -68,7 +69,7 @@ def assert_planned(runner: TorchRunner, requests: list[TrialRequest]) -> None:
     plan = pack.memory_of(*requests)
     for weight in runner.backbone.model.parameters():
         assert weight.untyped_storage().data_ptr() != 0, "the backbone is there again"
-    longest = _Longest(runner._objective.lengths("train"), requests[0].plan.batch_size)
+    longest = LongestExamples(runner.objective.lengths("train"), requests[0].plan.batch_size)
 
     def work() -> None:
         for request in requests:
@@ -83,7 +84,7 @@ def assert_planned(runner: TorchRunner, requests: list[TrialRequest]) -> None:
 def test_recorded_steps_have_memory_of_their_own_and_copies_of_all(runner: TorchRunner) -> None:
     requests = [asked(runner)]
     plain = runner.open_pack(1).memory_of(*requests)
-    recorded = TrialPack(runner._frozen, runner._objective, slots=1, recorder=Watcherless()).memory_of(*requests)
+    recorded = TrialPack(runner.frozen, runner.objective, slots=1, recorder=Watcherless()).memory_of(*requests)
     assert recorded.is_recorded
     assert recorded.held_bytes > plain.held_bytes
     assert recorded.slot_bytes > plain.slot_bytes + 0.9 * plain.step_bytes
@@ -111,15 +112,15 @@ def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunn
     small, large = pack.memory_of(asked(runner, 4)), pack.memory_of(asked(runner, 8))
     assert large.step_bytes == pytest.approx(2 * small.step_bytes, rel=0.1)
     # but for which tokens of the last batch are real, a byte each
-    longest = int(runner._objective.lengths("train").max())
+    longest = int(runner.objective.lengths("train").max())
     assert large.held_bytes - small.held_bytes == (8 - 4) * longest
     pack.admit(asked(runner))
-    (slot,) = pack._taken
+    (slot,) = pack.taken
     assert small.held_bytes >= 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
 
 
 def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -> None:
-    frozen = runner._frozen
+    frozen = runner.frozen
     of_one = frozen.widest_bytes(1, 100)
     assert of_one == 100 * frozen.shape.ffn_width * 8
     for slots, tokens in ((1, 1_000), (4, 700), (3, 900)):
@@ -146,13 +147,13 @@ def test_cpu_stacks_large_slots_of_similar_width(runner: TorchRunner, monkeypatc
     requests.append(request_for(published_method("ia3").configuration(shape), len(widths), steps=2))
     together = {}
     for bound in (0, 1 << 40):
-        monkeypatch.setattr("trial_runner.packs.lane._WIDE_BYTES", bound)
+        monkeypatch.setattr("trial_runner.packs.lane.WIDE_BYTES", bound)
         assert runner.shares_passes(requests[0].plan) is (bound > 0)
         pack = runner.open_pack(len(requests))
         for request in requests:
             pack.admit(request)
         pack.advance(1)
-        together[bound] = sorted(sorted(slot.request.trial for slot in lane.slots) for lane in pack._lanes)
+        together[bound] = sorted(sorted(slot.request.trial for slot in lane.slots) for lane in pack.lanes)
     assert together == {0: [[0, 1, 3], [2], [4]], 1 << 40: [[0, 1, 2, 3, 4]]}
 
 
@@ -174,11 +175,11 @@ def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
     runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, share: float, slots: int
 ) -> None:
     pack = runner.open_pack(2)
-    one, two = (pack.memory_of(*runner._probes(PLAN, size)).slot_bytes for size in (1, 2))
+    one, two = (pack.memory_of(*runner.probes(PLAN, size)).slot_bytes for size in (1, 2))
     free = share * one if share < 1 else one + (share - 1) * (two - one)
     monkeypatch.setattr(runners, "available_bytes", lambda _: int(free / 0.8) + 1)
-    monkeypatch.setattr(runners, "_LARGEST_SHARE", 1e6)
-    monkeypatch.setattr(runners, "_MOST_ON_CPU", 3)
+    monkeypatch.setattr(runners, "LARGEST_SHARE", 1e6)
+    monkeypatch.setattr(runners, "MOST_ON_CPU", 3)
     assert runner.open_pack(3, fitting=PLAN).free_slots == slots
     assert runner.open_pack(3).free_slots == 3
 
@@ -197,7 +198,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
-    monkeypatch.setattr(runners, "_LARGEST_SHARE", 1e15)
+    monkeypatch.setattr(runners, "LARGEST_SHARE", 1e15)
     runner.open_pack(3, fitting=PLAN)
     assert runner.trial_bytes(PLAN) > 0
     assert planned == [1, 2]
@@ -217,8 +218,8 @@ def test_a_pack_evaluates_as_it_fits(runner: TorchRunner, monkeypatch: pytest.Mo
     monkeypatch.setattr(runners, "available_bytes", lambda _: 1)
     monkeypatch.setattr(runners, "fit", lambda *_: (1, 2))
     assert runner.open_pack(2, fitting=PLAN).free_slots == 1
-    measured = len(runner._objective.lengths("validation"))
-    assert runner._frozen.evaluation.examples == min(128, measured) // 4 < 32, "halved twice"
+    measured = len(runner.objective.lengths("validation"))
+    assert runner.frozen.evaluation.examples == min(128, measured) // 4 < 32, "halved twice"
 
 
 def test_a_cpu_with_memory_beyond_doubt_is_not_planned_for(
@@ -232,7 +233,7 @@ def test_a_cpu_with_memory_beyond_doubt_is_not_planned_for(
 def test_a_cpu_computes_large_trials_one_by_one(
     runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]
 ) -> None:
-    monkeypatch.setattr(runners, "_LARGE_STEP", 1.0)
-    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    monkeypatch.setattr(runners, "LARGE_STEP", 1.0)
+    monkeypatch.setattr(runners, "LARGEST_SHARE", math.inf)  # memory is always planned
     assert runner.open_pack(3, fitting=PLAN).free_slots == 1
     assert planned == [1], "a second one is not planned for"

@@ -279,7 +279,7 @@ def test_trials_of_a_pack_have_learning_rates_and_plans_of_their_own(runner: Tor
 
 
 def test_packs_whose_batches_are_bounded_by_tokens_equal_trials_alone(runner: TorchRunner) -> None:
-    lengths = runner._objective.lengths("train")
+    lengths = runner.objective.lengths("train")
     few = requests_for(published(runner, ("lora_qv", "prefix_tuning")), steps=9)
     bound = int(1.5 * lengths.max())
     bounded = [replace(one, plan=replace(one.plan, batch_size=6, batch_tokens=bound)) for one in few]

@@ -1,5 +1,6 @@
 """Texts that are written are planned as training steps are: keys and values, beams, and trials of a pack."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,8 @@ def test_what_is_planned_for_texts_is_what_the_allocator_gives(family, beams, ti
     peak = peak_of(lambda: objective.predictions(together, "validation"))
     assert abs(planned / peak - 1) <= WITHIN
     assert 1.5 <= planned / alone <= 2.5
-    assert objective.written_tokens(2) == 2 * beams * 20 * (objective._longest_source() + NEW)
+    longest = max(int(split.sources.lengths.max()) for split in objective.task.splits.values())
+    assert objective.written_tokens(2) == 2 * beams * 20 * (longest + NEW)
     runner.close()
 
 
@@ -51,10 +53,10 @@ def test_fewer_texts_are_written_at_a_time_where_memory_is_short(tiny_backbone, 
     free = int(1.02 * whole.of_training.slot_bytes)
     assert free < whole.slot_bytes
     monkeypatch.setattr("trial_runner.runner.available_bytes", lambda _: int(free / USABLE))
-    monkeypatch.setattr(TorchRunner, "_fit_beyond_doubt", lambda *_: False)
+    monkeypatch.setattr("trial_runner.runner.LARGEST_SHARE", math.inf)  # memory is always planned
     pack = runner.open_pack(2, fitting=request.plan)
     (admitted,) = requests(runner, ("lora_qv",))
-    assert 1 <= runner._frozen.evaluation.examples < 11
+    assert 1 <= runner.frozen.evaluation.examples < 11
     assert pack.memory_of(admitted).slot_bytes <= free
     pack.admit(admitted)
     together = plain_pass(runner, pack, (admitted.trial,))

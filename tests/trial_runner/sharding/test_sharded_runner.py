@@ -20,7 +20,7 @@ from trial_runner.backbones import BackboneSource
 from trial_runner.errors import AttachError, BackboneError
 from trial_runner.requests import Pack, Reading, Snapshot, TrialRequest
 from trial_runner.runner import TorchRunner
-from trial_runner.sharding.runner import Shape, ShardedRunner, _environment
+from trial_runner.sharding.runner import Shape, ShardedRunner, rank_environment
 
 RANKS = 2
 Trained = dict[int, tuple[list[Reading], Snapshot]]
@@ -121,7 +121,7 @@ def test_a_rank_holds_its_share_of_the_blocks_between_passes(whole, sharded):
     every = sum(one.nbytes for stack in stacks for block in stack for one in block.parameters())
 
     def held_bytes() -> list[int]:
-        return [answer.value for answer in sharded._ranks.ask("held_bytes")]
+        return [answer.value for answer in sharded.ranks.ask("held_bytes")]
 
     before = held_bytes()
     pack = sharded.open_pack(2)
@@ -166,6 +166,6 @@ def test_shards_get_no_variables_of_a_surrounding_job(monkeypatch):
     names += ["MASTER_PORT", "TORCHELASTIC_RUN_ID", "ACCELERATE_USE_FSDP", "FSDP_CPU_RAM_EFFICIENT_LOADING"]
     for name in (*names, "SLURM_PROCID", "NCCL_DEBUG"):
         monkeypatch.setenv(name, "1")
-    made = _environment(0, Shape(ranks=2))
+    made = rank_environment(0, Shape(ranks=2))
     assert not made.keys() & set(names)
     assert made["SLURM_PROCID"] == made["NCCL_DEBUG"] == "1"

@@ -43,7 +43,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, datasets.Dataset
             return datasets.DatasetDict(held)
 
         monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-        monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: True)
+        monkeypatch.setattr(trial_runner.huggingface, "is_resolved", lambda endpoint: True)
         return asked
 
     return hold

@@ -95,7 +95,7 @@ class IntrinsicDelta(WholeModelDelta):
     def _draw(self, seeds: Tensor) -> None:
         """Set the seeds ``(number of tensors,)``, which are stored with z and the factors."""
         self._seeds = seeds.detach().cpu().clone()
-        sizes = self._frozen.sizes
+        sizes = self.frozen.sizes
         self._projections = [Fastfood(size, seed) for size, seed in zip(sizes, seeds.tolist(), strict=True)]
 
     def weights(self) -> dict[str, Tensor]:
@@ -103,7 +103,7 @@ class IntrinsicDelta(WholeModelDelta):
         factors = [None] * len(self._projections) if self.factors is None else self.factors.unbind()
         changed = {}
         for (name, tensor), projection, factor in zip(
-            self._frozen.tensors.items(), self._projections, factors, strict=True
+            self.frozen.tensors.items(), self._projections, factors, strict=True
         ):
             change = projection(self.z).view_as(tensor)
             changed[name] = tensor + (change if factor is None else factor * change)

@@ -59,7 +59,7 @@ class SparseDelta(WholeModelDelta):
 
     def weights(self) -> dict[str, Tensor]:
         """Compute the current weights by name, differentiable in changes and gates."""
-        return self._frozen.plus(self._gated_change())
+        return self.frozen.plus(self._gated_change())
 
     def penalty(self) -> Tensor:
         """Return the term added to the loss: 1.25e-7 times the expected number of changed weights.
@@ -69,7 +69,7 @@ class SparseDelta(WholeModelDelta):
         """
         if self.is_fixed:
             return self.change.new_zeros(())
-        parts = torch.split(torch.sigmoid(self.alpha), self._frozen.sizes)
+        parts = torch.split(torch.sigmoid(self.alpha), self.frozen.sizes)
         own = torch.stack([part.sum() for part in parts])  # of each tensor
         return _PENALTY * (own * torch.sigmoid(self.tensor_alpha).to(own.dtype)).sum()
 
@@ -119,7 +119,7 @@ class SparseDelta(WholeModelDelta):
             return self.change * self.mask
         element_noise, tensor_noise = self._noise()
         tensor_gates = hard_concrete(self.tensor_alpha, tensor_noise)
-        spread = [gate.expand(size) for gate, size in zip(tensor_gates, self._frozen.sizes, strict=True)]
+        spread = [gate.expand(size) for gate, size in zip(tensor_gates, self.frozen.sizes, strict=True)]
         return self.change * hard_concrete(self.alpha, element_noise) * torch.cat(spread)
 
     def _noise(self) -> tuple[Tensor, Tensor] | tuple[None, None]:

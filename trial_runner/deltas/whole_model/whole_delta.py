@@ -40,6 +40,7 @@ class WholeModelDelta(DeltaModule):
     """Trainable parameters of a change of all weights.
 
     Attributes:
+        frozen: Weights before the change.
         stores_parameters: Whether its parameters are stored.
         own_names: Names of tensors that are stored in addition, or instead.
     """
@@ -50,7 +51,7 @@ class WholeModelDelta(DeltaModule):
     def __init__(self, form: Any, frozen: FrozenWeights, generator: torch.Generator) -> None:
         """Store the weights; random values are drawn on the CPU."""
         super().__init__()
-        self._frozen = frozen
+        self.frozen = frozen
 
     @property
     def gates(self) -> list[nn.Parameter]:
@@ -90,4 +91,4 @@ class FullDelta(WholeModelDelta):
 
     def weights(self) -> dict[str, Tensor]:
         """Compute the current weights by name, differentiable in the change."""
-        return self._frozen.plus(self.change)
+        return self.frozen.plus(self.change)

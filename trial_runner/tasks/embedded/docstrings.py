@@ -45,7 +45,7 @@ _SMALLEST_CLASS = 30
 
 def docstrings_digest() -> str:
     """Return a hash of the task's inputs, the rules and the packages' versions, as hex."""
-    versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES if _folder(package)]
+    versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES if package_folder(package)]
     return hashlib.sha256(f"{_VERSION} {versions}".encode()).hexdigest()
 
 
@@ -60,7 +60,7 @@ def read_docstrings() -> RawTask[RawSplit]:
     Raises:
         TaskError: If a package is not installed or has too few docstrings.
     """
-    texts = {package: _texts_of(_folder(package)) for package in PACKAGES}
+    texts = {package: package_texts(package_folder(package)) for package in PACKAGES}
     owners = Counter(text.lower() for found in texts.values() for text in found)
     parts = {package: _part([text for text in found if owners[text.lower()] == 1]) for package, found in texts.items()}
     splits = {}
@@ -76,7 +76,7 @@ def read_docstrings() -> RawTask[RawSplit]:
     return RawTask(splits=splits)
 
 
-def _folder(package: str) -> Path:
+def package_folder(package: str) -> Path:
     """Return the folder of an installed package without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
@@ -84,7 +84,7 @@ def _folder(package: str) -> Path:
     return Path(found.submodule_search_locations[0])
 
 
-def _texts_of(folder: Path) -> list[str]:
+def package_texts(folder: Path) -> list[str]:
     """Return distinct texts of one package, from its files in a pseudo-random but reproducible order."""
     relative = [file.relative_to(folder) for file in folder.rglob("*.py")]
     kept = [file for file in relative if not _SKIPPED_FOLDERS.intersection(file.parts)]

@@ -75,15 +75,15 @@ class TextEncoder(Encoder):
         """First token of targets, if the tokenizer ends them in their language; else None."""
         if self.languages is None:
             return None
-        token: int = self._tokenizer.convert_tokens_to_ids(self.languages[1])
+        token: int = self.tokenizer.convert_tokens_to_ids(self.languages[1])
         with self._speaking():
-            (ids,) = self._tokenizer(text_target=[""])["input_ids"]
+            (ids,) = self.tokenizer(text_target=[""])["input_ids"]
         return token if ids[-1] == token else None
 
     @property
     def identity(self) -> str:
         """Further properties that determine the tokens: the kind of model and its separators."""
-        return f"{self.stack} {self._tokenizer.bos_token_id} {self.eos_token_id}"
+        return f"{self.stack} {self.tokenizer.bos_token_id} {self.eos_token_id}"
 
     def encode(self, raw: RawTextSplit, name: str) -> tuple[TextSplit, list[Cut]]:
         """Tokenise a split; return also the counts of truncated texts of each side.
@@ -111,7 +111,7 @@ class TextEncoder(Encoder):
 
     def sources(self, texts: Sequence[str]) -> tuple[TokenRows, int]:
         """Tokenise sources; return also the number of truncated ones."""
-        end = [self._tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
+        end = [self.tokenizer.convert_tokens_to_ids(self.separator)] if self.separator else []
         return self._rows(texts, self._task.max_tokens, end, name="text")
 
     def _rows(
@@ -119,7 +119,7 @@ class TextEncoder(Encoder):
     ) -> tuple[TokenRows, int]:
         """Tokenise texts, each followed by ``end``; return also the number of truncated ones."""
         with self._speaking():
-            found, cut = encoded(self._tokenizer, {name: texts}, longest - len(end), **options)
+            found, cut = encoded(self.tokenizer, {name: texts}, longest - len(end), **options)
         rows = found["input_ids"]
         if end:
             rows = [[*(row[:-1] if row and row[-1] == self.eos_token_id else row), *end] for row in rows]
@@ -128,7 +128,7 @@ class TextEncoder(Encoder):
     @contextmanager
     def _speaking(self) -> Iterator[None]:
         """Set the languages of the task within the context, for a tokenizer with languages."""
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         with quiet_transformers():
             if self.languages is None:
                 yield

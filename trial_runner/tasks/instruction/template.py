@@ -130,11 +130,11 @@ class ChatEncoder(Encoder):
     @property
     def identity(self) -> str:
         """Further properties that determine the tokens: the template and its variables."""
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         return f"{tokenizer.chat_template} {tokenizer.special_tokens_map} {self.eos_token_id}"
 
     def _end_of_text(self) -> int:
-        end = self._tokenizer.eos_token_id
+        end = self.tokenizer.eos_token_id
         if end is None:
             raise TaskError("an instruction task needs a tokenizer with a token for the end of a text; got none.")
         return int(end)
@@ -153,9 +153,9 @@ class ChatEncoder(Encoder):
 
     def _written(self, chat: Chat, **how: bool) -> tuple[str, list[tuple[int, int]]]:
         """Render a dialogue by the template; return also the spans of answers that it marks."""
-        variables = {**self._tokenizer.special_tokens_map, **dict(self._task.dialogue.template_options)}
+        variables = {**self.tokenizer.special_tokens_map, **dict(self._task.dialogue.template_options)}
         try:
-            return written(self._tokenizer.get_chat_template(), chat, variables, **how)
+            return written(self.tokenizer.get_chat_template(), chat, variables, **how)
         except (TaskError, TypeError, ValueError) as error:
             roles = bounded_line(", ".join(message["role"] for message in chat), 100)
             raise TaskError(
@@ -192,7 +192,7 @@ class ChatEncoder(Encoder):
     def _tokens(self, text: str) -> tuple[list[int], npt.NDArray[np.int64]]:
         """Return the tokens of a text, and the span of each in it, ``(T, 2)``."""
         with quiet_transformers():
-            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False)
+            encoded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False)
         return list(encoded["input_ids"]), np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2)
 
     def _tagged(self, chat: Chat, offsets: npt.NDArray[np.int64], where: str, count: int) -> list[tuple[int, int]]:

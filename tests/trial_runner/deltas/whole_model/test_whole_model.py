@@ -58,7 +58,7 @@ def test_a_change_holds_no_copy_of_the_model(model):
         names = {name for name, _ in delta.state_dict().items()}
         masks = {"mask", "is_fixed"} if isinstance(delta, SparseDelta) else set()
         assert names == {name for name, _ in delta.named_parameters()} | masks
-        held = delta._frozen.tensors.values()
+        held = delta.frozen.tensors.values()
         assert all(one is other for one, other in zip(held, model.parameters(), strict=True))
 
 

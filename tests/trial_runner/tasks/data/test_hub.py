@@ -64,7 +64,7 @@ def test_splits_of_other_names_are_found_and_typos_are_one_clear_line(prepare):
 
 
 def test_a_hub_that_cannot_be_reached_is_one_clear_line_at_once(tiny_backbone, tokenised, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(trial_runner.huggingface, "_is_resolved", lambda endpoint: False)
+    monkeypatch.setattr(trial_runner.huggingface, "is_resolved", lambda endpoint: False)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
     for name in ("owner/dataset", "not a name"):
         with pytest.raises(TaskError, match=r"'owner/dataset'") as caught:

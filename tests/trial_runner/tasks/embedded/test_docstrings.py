@@ -63,7 +63,7 @@ def package(tmp_path, monkeypatch):
         (tmp_path / name / "tests").mkdir(parents=True)
         lines = [f'def f{n}():\n    """The {name[:2]}{n} function of this part."""\n' for n in range(600)]
         (tmp_path / name / "code.py").write_text("\n".join(lines))
-    monkeypatch.setattr(docstrings, "_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(docstrings, "package_folder", lambda name: tmp_path / name)
     return tmp_path
 
 
@@ -71,7 +71,7 @@ def test_another_process_reads_the_same_task_and_imports_no_package(package):
     script = (
         "import sys; from pathlib import Path; from trial_runner.tasks.embedded import docstrings\n"
         "docstrings.docstrings_digest()\n"
-        f"docstrings._folder = lambda name: Path({str(package)!r}, name)\n"
+        f"docstrings.package_folder = lambda name: Path({str(package)!r}, name)\n"
         "imported = [p for p in docstrings.PACKAGES if p in sys.modules and p != 'numpy']\n"
         "print(docstrings.read_docstrings().digest(), *imported)"
     )
@@ -98,7 +98,7 @@ def test_only_first_paragraphs_outside_tests_are_taken(package):
     for other in {*PACKAGES} - {"ray"}:  # room for all of ray's texts in each split
         names = [f'def g{n}():\n    """The {other[:2]}{n} class of that part."""\n' for n in range(100)]
         (package / other / "room.py").write_text("\n".join(names))
-    extra = {text for text in docstrings._texts_of(package / "ray") if not re.match(r"The ra\d+ ", text)}
+    extra = {text for text in docstrings.package_texts(package / "ray") if not re.match(r"The ra\d+ ", text)}
     condition, method = "A function under a condition here.", "An asynchronous method of a class."
     assert extra == {"A class that is documented at length.", method, condition}
     assert extra & texts(read_docstrings(), "ray")

@@ -46,7 +46,7 @@ def raw(*chats: Any, references: tuple[tuple[str, ...], ...] | None = None) -> R
 
 
 def ids_of(encoder: ChatEncoder, text: str) -> list[int]:
-    ids: list[int] = encoder._tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids: list[int] = encoder.tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
 
 
@@ -62,7 +62,7 @@ def test_tokens_are_those_of_the_template_and_answers_alone_are_learned(
 ) -> None:
     told = encoder(template, replace(TASK, dialogue=Dialogue(learned_turns=turns)))
     split, cuts, unused = told.encode(raw(TWO), "validation")
-    written = told._tokenizer.apply_chat_template([dict(each) for each in TWO], return_dict=False)
+    written = told.tokenizer.apply_chat_template([dict(each) for each in TWO], return_dict=False)
     parts = [(SYSTEM + FIRST, False), ("hello<|im_end|>", turns == "all"), ("\n" + SECOND, False)]
     expected = [(token, learned) for text, learned in parts for token in ids_of(told, text)]
     expected += [(token, True) for token in ids_of(told, "no, 3<|im_end|>")]
@@ -133,7 +133,7 @@ def test_long_dialogues_end_with_the_last_answer_that_begins_early_enough(encode
 def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncoder) -> None:
     told = encoder(task=replace(TASK, text=("body",), metric="loss"))
     split, _, _ = told.encode(raw((say("text", "a plain text"),)), "train")
-    ids = [*ids_of(told, "a plain text"), told._tokenizer.eos_token_id]
+    ids = [*ids_of(told, "a plain text"), told.tokenizer.eos_token_id]
     assert split.rows.ids.tolist() == ids
     assert split.batch([0], 0).labels[0].tolist() == [*ids[1:], IGNORED]
 
@@ -157,13 +157,11 @@ def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncode
 def test_templates_that_cannot_be_learned_are_refused_in_a_line(
     template: str, match: str, encoder: NewEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat_templates, "_SECONDS", 1.0)
-    chat_templates._renderer_of.cache_clear()
+    monkeypatch.setattr(chat_templates, "RENDER_SECONDS", 1.0)
     with pytest.raises(TaskError, match=match) as refused:
         encoder(template)
     assert "\n" not in str(refused.value)
     assert encoder().text(ONE[:1], asks=True) == FIRST
-    chat_templates._renderer_of.cache_clear()
 
 
 @pytest.mark.parametrize("said", ["x", "\x1b[31m", "\u202e", "a\n"], ids=["letters", "escapes", "overrides", "lines"])
