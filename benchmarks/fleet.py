@@ -33,11 +33,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
 
-import studies.runtime.keeper as keeper_module  # noqa: E402
-import studies.runtime.progress as progress_module  # noqa: E402
-import studies.runtime.results as results_module  # noqa: E402
-import studies.runtime.state as state_module  # noqa: E402
-import studies.runtime.trial_queue as queue_module  # noqa: E402
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.launch.preparation import plan_of  # noqa: E402
@@ -63,16 +58,12 @@ AIM_IDLE = 0.02
 
 
 class SimulatedTime:
-    """Replacement of the module `time` in the keeper."""
+    """Clock of the keeper, in seconds."""
 
     now = 0.0
 
     def monotonic(self) -> float:
         return self.now
-
-    def __getattr__(self, name: str) -> Any:
-        """Return other attributes of the module."""
-        return getattr(time, name)
 
 
 @dataclass
@@ -241,15 +232,11 @@ def kept_study(
         study = ledger.create_study(new_study(specification, shape))
     plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url)
     plan = replace(plan, rungs=specification.rung_plan(EXAMPLES))
-    for module in (keeper_module, progress_module, queue_module, results_module, state_module):
-        module.time = clock  # type: ignore[attr-defined]
-    keeper = StudyKeeper(plan)
+    keeper = StudyKeeper(plan, clock=clock.monotonic)
     try:
         yield keeper, plan
     finally:
         keeper.close()
-        for module in (keeper_module, progress_module, queue_module, results_module, state_module):
-            module.time = time  # type: ignore[attr-defined]
 
 
 def call_seconds(calls: int = 2000) -> float:

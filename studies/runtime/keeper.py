@@ -21,7 +21,7 @@ from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
 from studies.records import EventKind, TrialReport, TrialState
 from studies.runtime.messages import Decision, Machines, WorkerAnswer
-from studies.runtime.progress import ActiveClock, LaunchStatus, Progress
+from studies.runtime.progress import ActiveClock, Clock, LaunchStatus, Progress
 from studies.runtime.results import Results
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.state import StudyState, loss_reason
@@ -31,7 +31,7 @@ from studies.runtime.trial_queue import TrialQueue
 MAX_CRASHES = 5
 """Number of worker crashes in a row without a reading, or of losses while loading, after which a launch ends."""
 
-_STOP_REQUEST_SECONDS = 2.0
+STOP_REQUEST_SECONDS = 2.0
 """Interval at which stop requests are read."""
 
 STOPPED = "stopped by a user"
@@ -54,6 +54,7 @@ class StudyKeeper:
         name: str = "keeper",
         patience: Patience | None = None,
         machines: Machines = Machines(),  # noqa: B008 - a value
+        clock: Clock = time.monotonic,
     ) -> None:
         """Take the study over: fence earlier keepers, requeue their running trials, rebuild the state.
 
@@ -61,6 +62,7 @@ class StudyKeeper:
             name: Name of the keeper in the study's events.
             patience: Patience with a locked or unreachable database.
             machines: Machines of the workers.
+            clock: Monotonic clock, in seconds.
 
         Raises:
             StudiesError: If the study or its storage is missing.
@@ -68,12 +70,12 @@ class StudyKeeper:
         self._plan = plan
         self._machines = machines
         self._lock = threading.RLock()
-        self._state = StudyState(plan, name=name, patience=patience)
+        self._state = StudyState(plan, name=name, patience=patience, clock=clock)
         self._queue = TrialQueue(self._state)
         self._results = Results(self._state)
         self._ledger, self._roster, self.proposer = self._state.ledger, self._state.roster, self._state.proposer
         self._study, self._epoch = self._state.study, self._state.epoch
-        self._clock = ActiveClock(plan.lease_seconds)
+        self._clock = ActiveClock(plan.lease_seconds, clock)
         self._drained = ""
         self._halted: StudiesError | None = None
         self._lost_while_loading = 0
@@ -84,7 +86,7 @@ class StudyKeeper:
     def join(self, worker: str) -> None:
         """Register a worker; trials of its earlier incarnation are requeued."""
         with self._serving():
-            replaced = self._roster.register(worker, self._clock.seconds(), time.monotonic())
+            replaced = self._roster.register(worker, self._clock.seconds(), self._state.clock())
             if replaced is not None:
                 self._reclaim_trials(replaced, self._why.pop(worker.partition("/")[0], f"replaced by {worker}"))
                 self._count_loading_loss(replaced)
@@ -171,7 +173,7 @@ class StudyKeeper:
 
     def hold(self) -> None:
         """Renew the hold on the study from time to time."""
-        now, seconds = time.monotonic(), self._plan.lease_seconds
+        now, seconds = self._state.clock(), self._plan.lease_seconds
         if not self._plan.launch or now < self._next_hold or self._halted is not None:
             return
         with self._serving():
@@ -253,16 +255,16 @@ class StudyKeeper:
         """Record a heartbeat of a worker, renew its leases, and check for silent workers."""
         if not self._roster.is_replaced(worker):
             self._roster.record_heartbeat(worker, self._clock.seconds())
-        if self._roster.is_to_renew(worker, time.monotonic(), self._plan.lease_seconds / 3):
+        if self._roster.is_to_renew(worker, self._state.clock(), self._plan.lease_seconds / 3):
             self._ledger.renew(self._study.id, self._epoch, worker, self._plan.lease_seconds)
         self._tick()
 
     def _process_stop_requests(self) -> None:
         """End the trials whose stop was requested; dismiss the workers if it was the study."""
-        now = time.monotonic()
+        now = self._state.clock()
         if now < self._next_stop_check:
             return
-        self._next_stop_check = now + _STOP_REQUEST_SECONDS
+        self._next_stop_check = now + STOP_REQUEST_SECONDS
         for number in self._ledger.to_stop(self._study.id):
             if number is None:
                 self.drain(STOPPED)

@@ -17,6 +17,9 @@ _KEPT = 0.5
 
 _LOOKS_PER_LEASE = 20
 
+Clock = Callable[[], float]
+"""Monotonic clock, in seconds; simulations have one of their own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialProgress:
@@ -205,15 +208,16 @@ class ActiveClock:
     most a twentieth of a lease counts between two readings. The clock is read twice a second.
     """
 
-    def __init__(self, lease_seconds: float) -> None:
+    def __init__(self, lease_seconds: float, clock: Clock = time.monotonic) -> None:
         """Start at 0."""
+        self._clock = clock
         self._longest = lease_seconds / _LOOKS_PER_LEASE
-        self._looked_at = time.monotonic()
+        self._looked_at = clock()
         self._seconds = 0.0
 
     def seconds(self) -> float:
         """Return the seconds so far."""
-        now = time.monotonic()
+        now = self._clock()
         self._seconds += min(now - self._looked_at, self._longest)
         self._looked_at = now
         return self._seconds

@@ -1,7 +1,6 @@
 """Reports of workers: recorded, compared at rungs and ending trials, in one transaction per call."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -120,7 +119,7 @@ class Results:
             self._state.proposer.add_reading(number, reading.step, reading.score, loss_of(reading))
             if reading.step > open_trial.step:  # a repeated measurement is no progress
                 open_trial.losses = self._state.crashes = 0
-            self._state.pace.add_steps(time.monotonic(), reading.step - open_trial.step)
+            self._state.pace.add_steps(self._state.clock(), reading.step - open_trial.step)
             open_trial.step, open_trial.last_score = reading.step, reading.score
             open_trial.is_by_loss = is_by_loss([reading])
         if not report.state.is_terminal:

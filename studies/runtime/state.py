@@ -11,7 +11,7 @@ from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Rule, RungBoard
 from studies.records import EventKind, Reading, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
-from studies.runtime.progress import Pace, Progress
+from studies.runtime.progress import Clock, Pace, Progress
 from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, open_trial_of
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.tally import build_tally
@@ -48,6 +48,7 @@ class StudyState:
 
     Attributes:
         plan: Plan of the study.
+        clock: Monotonic clock, in seconds.
         ledger: Ledger of the study.
         study: Record of the study at the takeover.
         epoch: Epoch of this keeper's writes.
@@ -60,13 +61,14 @@ class StudyState:
         crashes: Worker crashes in a row since the last reading.
     """
 
-    def __init__(self, plan: StudyPlan, *, name: str, patience: Patience | None) -> None:
+    def __init__(self, plan: StudyPlan, *, name: str, patience: Patience | None, clock: Clock = time.monotonic) -> None:
         """Take the study over: fence earlier keepers, requeue their running trials, read the ledger.
 
         Raises:
             StudiesError: If the study or its storage is missing.
         """
         self.plan = plan
+        self.clock = clock
         self.ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
         self.study: StudyRecord = self.ledger.study(plan.study)
         self.epoch = self.ledger.take_over(self.study.id, name)
@@ -76,7 +78,7 @@ class StudyState:
         self.counts = dict.fromkeys(TrialState, 0)
         self.crashes = 0
         self._refused: set[Path] = set()
-        self._began_at = time.monotonic()
+        self._began_at = clock()
         self.delete(self._fail_lost_trials())
         self.ledger.release(self.study.id, self.epoch, None, "its keeper was replaced")
         self._rebuild()
@@ -185,8 +187,8 @@ class StudyState:
             constant=self.tally.constant,
             examples=self.plan.rungs.example_counts if self.study.metric == ACCURACY.name else None,
             budget_parameters=self.study.budget_parameters,
-            seconds_elapsed=time.monotonic() - self._began_at,
-            left=self.pace.left(time.monotonic(), self._steps_left(is_exhausted=is_exhausted)),
+            seconds_elapsed=self.clock() - self._began_at,
+            left=self.pace.left(self.clock(), self._steps_left(is_exhausted=is_exhausted)),
             running=tuple(one.as_progress() for _, one in sorted(self.roster.trials.items()) if one.worker is not None),
         )
 

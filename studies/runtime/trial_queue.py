@@ -1,6 +1,5 @@
 """Next trials of a study: queued ones, proposals of the search, and replicates of the finalists at the end."""
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
@@ -71,7 +70,7 @@ class TrialQueue:
             return
         new = self._take(slots - len(queued), before=roster.trials)
         if new:
-            state.pace.begin(time.monotonic())
+            state.pace.begin(state.clock())
             seconds = self._plan.lease_seconds
             state.ledger.add_trials(state.study.id, state.epoch, new, worker=worker, lease_seconds=seconds)
         for trial in new:
@@ -83,7 +82,7 @@ class TrialQueue:
         if not numbers:
             return
         state, seconds = self._state, self._plan.lease_seconds
-        state.pace.begin(time.monotonic())
+        state.pace.begin(state.clock())
         attempts = state.ledger.lease_all(state.study.id, state.epoch, numbers, worker, seconds)
         for number, attempt in zip(numbers, attempts, strict=True):
             if attempt is None:

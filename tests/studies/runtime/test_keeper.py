@@ -31,7 +31,7 @@ from trial_runner.requests import TrialRequest
 @pytest.fixture
 def heeds_at_once(monkeypatch):
     """The keeper looks for requests to stop at every call."""
-    monkeypatch.setattr("studies.runtime.keeper._STOP_REQUEST_SECONDS", 0.0)
+    monkeypatch.setattr("studies.runtime.keeper.STOP_REQUEST_SECONDS", 0.0)
 
 
 def test_leases_are_recorded_as_running_before_they_are_given(storage_url, begin):
