@@ -60,6 +60,54 @@ class Home:
     settings: Mapping[str, str] = field(default_factory=hub_settings)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Heartbeats:
+    """Heartbeats of a worker, which renew its leases during long steps and receive the request to leave.
+
+    A stuck worker sends none, so that it is replaced.
+
+    Attributes:
+        name: Name of the worker.
+        keeper: Keeper that receives them.
+        stuck_seconds: Seconds without progress after which a worker is stuck.
+        lease_seconds: Seconds for which a heartbeat renews the leases.
+        began_at: Time at which the worker began, on the monotonic clock.
+        worker: Worker; None while it loads.
+        is_leaving: Whether the worker must leave.
+        is_closed: Whether the heartbeats end.
+    """
+
+    name: str
+    keeper: KeeperClient
+    stuck_seconds: float
+    lease_seconds: float
+    began_at: float = field(default_factory=time.monotonic)
+    worker: PackWorker | None = None
+    is_leaving: threading.Event = field(default_factory=threading.Event)
+    is_closed: threading.Event = field(default_factory=threading.Event)
+
+    def send(self) -> None:
+        """Send heartbeats until they are closed, or the keeper refuses one."""
+        pause = _HEARTBEAT_SECONDS
+        for beat in count():
+            if self.is_closed.wait(pause):
+                return
+            moved_at = self.began_at if self.worker is None else self.worker.moved_at
+            if time.monotonic() - moved_at > self.stuck_seconds:
+                continue
+            try:
+                if beat % _BEATS_PER_MEETING == 0:  # the keeper may have been replaced
+                    self.keeper.meet(self.name)
+                began_at = time.monotonic()
+                if self.keeper.heartbeat(self.name):
+                    self.is_leaving.set()
+                waited = (time.monotonic() - began_at) / _HEARTBEAT_SHARE
+                pause = max(_HEARTBEAT_SECONDS, min(waited, self.lease_seconds / _BEATS_PER_LEASE))
+            except StudiesError:
+                self.is_leaving.set()
+                return
+
+
 class PackTrainable(Trainable):  # type: ignore[misc]
     """One `PackWorker`; a step of Tune is a few seconds of its work. Tune restarts it when its process dies.
 
@@ -79,25 +127,23 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         home: Home,
     ) -> None:
         """Register a new incarnation of this place, and load backbone and task meanwhile."""
-        self._worker: PackWorker | None = None
-        self._began_at = time.monotonic()
-        self._stuck_seconds, self._lease_seconds = plan.stuck_seconds, plan.lease_seconds
-        self._is_leaving = threading.Event()
-        self._is_closed = threading.Event()
         self._name = f"{config['place']}/{uuid.uuid4().hex[:8]}"
         self._keeper = KeeperClient(ray.get_actor(home.keeper, home.namespace))
+        self._heartbeats = beats = Heartbeats(
+            name=self._name, keeper=self._keeper, stuck_seconds=plan.stuck_seconds, lease_seconds=plan.lease_seconds
+        )
         try:
             self._keeper.meet(self._name)
-            if (error := _other_release(home)) is not None:
+            if (error := other_release(home)) is not None:
                 self._keeper.halt(error)
                 return
             with ThreadPoolExecutor(1) as executor:
                 joined = executor.submit(self._keeper.join, self._name)
-                joined.add_done_callback(lambda _: threading.Thread(target=self._beat, daemon=True).start())
+                joined.add_done_callback(lambda _: threading.Thread(target=beats.send, daemon=True).start())
                 runner = factory(threads)
             joined.result()
             self._keeper.agree(_address(), runner.identity)
-            self._worker = PackWorker(
+            beats.worker = PackWorker(
                 name=self._name,
                 keeper=self._keeper,
                 runner=runner,
@@ -105,10 +151,10 @@ class PackTrainable(Trainable):  # type: ignore[misc]
                 fitting=fitting,
                 files=self._files(runner, plan.artefacts, home),
                 snapshot_seconds=snapshot_seconds,
-                should_leave=self._is_leaving.is_set,
+                should_leave=beats.is_leaving.is_set,
             )
         except RunnerError as error:
-            self._halt(LaunchError(f"{error}{_node_description(home)}"))
+            self._halt(LaunchError(f"{error}{node_description(home)}"))
         except StudiesError:
             # the keeper has the error and reports it
             return
@@ -120,8 +166,8 @@ class PackTrainable(Trainable):  # type: ignore[misc]
         """Work for a few seconds."""
         is_over = True
         try:
-            if self._worker is not None:
-                is_over = self._worker.work(_STEP_SECONDS)
+            if (worker := self._heartbeats.worker) is not None:
+                is_over = worker.work(_STEP_SECONDS)
         except StudiesError as error:
             self._halt(error)
         except Exception as error:
@@ -138,31 +184,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
 
     def cleanup(self) -> None:
         """Stop the heartbeats."""
-        self._is_closed.set()
-
-    def _beat(self) -> None:
-        """Renew the leases during long steps, and receive the request to leave.
-
-        A stuck worker sends no heartbeats, so that it is replaced.
-        """
-        pause = _HEARTBEAT_SECONDS
-        for beat in count():
-            if self._is_closed.wait(pause):
-                return
-            moved_at = self._began_at if self._worker is None else self._worker.moved_at
-            if time.monotonic() - moved_at > self._stuck_seconds:
-                continue
-            try:
-                if beat % _BEATS_PER_MEETING == 0:  # the keeper may have been replaced
-                    self._keeper.meet(self._name)
-                began_at = time.monotonic()
-                if self._keeper.heartbeat(self._name):
-                    self._is_leaving.set()
-                waited = (time.monotonic() - began_at) / _HEARTBEAT_SHARE
-                pause = max(_HEARTBEAT_SECONDS, min(waited, self._lease_seconds / _BEATS_PER_LEASE))
-            except StudiesError:
-                self._is_leaving.set()
-                return
+        self._heartbeats.is_closed.set()
 
     def _files(self, runner: PackRunner, folder: Path, home: Home) -> TrialFiles:
         """Return the study's folder if it is accessible, else files through the keeper."""
@@ -189,7 +211,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             self._keeper.crash(self._name, crash_reason(error))
 
 
-def _other_release(home: Home) -> LaunchError | None:
+def other_release(home: Home) -> LaunchError | None:
     """Return an error if this node has another release of deltaspace than the launch; else None."""
     here = version("deltaspace")
     if here == home.release:
@@ -199,7 +221,7 @@ def _other_release(home: Home) -> LaunchError | None:
     )
 
 
-def _node_description(home: Home) -> str:
+def node_description(home: Home) -> str:
     """Return the node and its other settings, if this is not the launching machine."""
     if _node() == home.node:
         return ""

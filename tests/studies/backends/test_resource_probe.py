@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 
-from studies.backends import resource_probe, tune_worker
+from studies.backends import resource_probe
 from studies.backends.placement import ClusterNode
 from studies.backends.resource_probe import (
     ClusterFacts,
@@ -19,7 +20,7 @@ from studies.backends.resource_probe import (
     setting_differences,
 )
 from studies.backends.trial_files import FolderMark
-from studies.backends.tune_worker import Home
+from studies.backends.tune_worker import Home, node_description
 from studies.errors import LaunchError
 from studies.resource_estimates.machine import Machine, on_cluster
 from studies.study_file.sections import Fleet
@@ -122,11 +123,12 @@ def test_whether_there_is_a_token_is_told_and_the_token_is_not(bare, monkeypatch
 
 def test_an_error_on_another_node_names_it_and_what_is_different_there(bare, monkeypatch):
     home = Home(keeper="k", namespace="n", node="a", mark=None)
-    monkeypatch.setattr(tune_worker, "_address", lambda: "10.0.0.2")
-    monkeypatch.setattr(tune_worker, "_node", lambda: "a")
-    assert tune_worker._node_description(home) == ""
-    monkeypatch.setattr(tune_worker, "_node", lambda: "b")
-    assert tune_worker._node_description(home) == " That was on node 10.0.0.2."
+    node = SimpleNamespace(get_node_id=lambda: "a")
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: node)
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "10.0.0.2")
+    assert node_description(home) == ""
+    node.get_node_id = lambda: "b"
+    assert node_description(home) == " That was on node 10.0.0.2."
     monkeypatch.setenv("HF_HOME", "/own")
-    told = tune_worker._node_description(home)
+    told = node_description(home)
     assert told == f" That was on node 10.0.0.2, where HF_HOME is /own ({bare} on the launching machine)."
