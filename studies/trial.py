@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from studies.exports.export import Export, ExportKind
 
-_FITTED = 2_000
+FITTED = 2_000
 """Largest study for which a model is fitted for one trial that did not run to its end and has no replicates."""
 
 _OTHER_NAMES = {"params": "configuration and learning_rates", "value": "score", "values": "scores", "id": "number"}
@@ -209,7 +209,7 @@ def trial_of(ledger: Ledger, name: str, number: int, *, storage: str) -> Trial:
     """
     study = ledger.study(name)
     record = ledger.trial(study.id, number)
-    is_small = sum(ledger.state_counts(study.id).values()) <= _FITTED
+    is_small = sum(ledger.state_counts(study.id).values()) <= FITTED
     trials = ledger.outlines(study.id) if is_small or record.state is TrialState.COMPLETE else []
     return Trial(
         record=record,

@@ -68,8 +68,9 @@ class Trained:
 
 def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load, tmp_path):
     cell, inner = cell_of(load, tmp_path, "0.5%"), Trained()
-    runner = load("rival_arms.training").CachedRunner(backbone="a", task=None, folder=tmp_path, until=math.inf)
-    runner._task, runner.__dict__["inner"] = cell.specification.task, inner
+    task = cell.specification.task
+    runner = load("rival_arms.training").CachedRunner(backbone="a", task=task, folder=tmp_path, until=math.inf)
+    runner.__dict__["inner"] = inner
     request = cell.request(0, load("rival_arms.sweeps").lora(cell, "q,v", 2.0), 1e-3, None)
     steps = request.plan.evaluate_at_steps
     assert next(runner.readings(request)).step == steps[0]

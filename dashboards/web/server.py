@@ -23,10 +23,10 @@ PORT = 8088
 """Default port; where it is taken, the next free one of `_TRIES`."""
 
 _TRIES = 20
-_REQUEST_SECONDS = 10.0
+REQUEST_SECONDS = 10.0
 """Time limit for a complete request; the connection is closed after it."""
 
-_MAX_CONNECTIONS = 128
+MAX_CONNECTIONS = 128
 """Number of open connections above which the longest incomplete request is closed."""
 
 _ACCEPTED_AT_ONCE = 32
@@ -76,17 +76,17 @@ class _TimedRequests(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time limit of a request."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(_REQUEST_SECONDS, transport.close)
+        self._deadline = self.loop.call_later(REQUEST_SECONDS, transport.close)
         connections = cast("set[_TimedRequests]", self.connections)
         open_ones = [one for one in connections if not one.transport.is_closing()]
-        if len(open_ones) > _MAX_CONNECTIONS:
+        if len(open_ones) > MAX_CONNECTIONS:
             incomplete = {one._deadline.when(): one for one in open_ones if one._deadline is not None}
             incomplete[min(incomplete)].transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Cancel the time limit once the request is complete."""
         if self._deadline is None:
-            self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.close)
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
         super().data_received(data)
         if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR):
             self._cancel_deadline()

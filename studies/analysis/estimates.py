@@ -38,7 +38,8 @@ FEWEST = FIRST_CHECKPOINT
 
 FEWEST_COMPLETE = 4
 """Number of complete trials among them."""
-_BLOCK = 256
+BLOCK = 256
+"""Number of trials that are predicted at once."""
 _MOST_BYTES = 64_000_000
 
 
@@ -97,7 +98,7 @@ def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTr
         return NO_ESTIMATES
     progress = repr([(one.state.value, one.steps, one.last_score) for one in trials])
     key = ledger.url, study.id, study.created_at, hashlib.sha256(progress.encode()).hexdigest()
-    return _remembered(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
+    return cached_estimates(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
 
 
 def are_enough(trials: Sequence[RankedTrial]) -> bool:
@@ -122,7 +123,8 @@ class _EstimateQuery:
 
 
 @lru_cache(maxsize=64)
-def _remembered(asked: _EstimateQuery) -> Estimates:
+def cached_estimates(asked: _EstimateQuery) -> Estimates:
+    """Return the estimates of a state of a study, cached in this process."""
     found = _Estimated(asked)
     complete = [trial for trial in asked.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
     discovered = _best([trial for trial in complete if trial.method is None], found)
@@ -217,7 +219,7 @@ class _Estimated(Mapping[int, Estimate]):
         if number in self._numbers and number not in self._predicted:
             others = (one for one in self._numbers if one not in self._predicted and one != number)
             # a new fit predicts all trials
-            self._predict([number, *islice(others, _BLOCK - 1 if "model" in vars(self) else None)])
+            self._predict([number, *islice(others, BLOCK - 1 if "model" in vars(self) else None)])
         return self._predicted[number]
 
     def __iter__(self) -> Iterator[int]:

@@ -35,7 +35,7 @@ _NUMBER_BYTES = 32
 _MOST_DIGITS = 300
 """Most digits of a number before its point; a longer one is larger than any float, and shown as text."""
 _QUERY_CANCELED = "57014"
-_LONGEST_ON_A_SERVER_SECONDS = 3600.0
+LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """Timeout of a query on a server without a limit."""
 
 
@@ -177,7 +177,7 @@ def _query_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool)
 
     with engine.connect() as connection:
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        seconds = _LONGEST_ON_A_SERVER_SECONDS if limits.seconds is None else limits.seconds
+        seconds = LONGEST_ON_A_SERVER_SECONDS if limits.seconds is None else limits.seconds
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
         driver = connection.connection.driver_connection
         if not isinstance(driver, psycopg.Connection):

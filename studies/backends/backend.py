@@ -38,7 +38,7 @@ _STOP_SIGNALS = {
     signal.SIGTERM: ("stopped by SIGTERM", 6.0),
     signal.SIGUSR1: ("stopped by SIGUSR1", 60.0),
 }
-_SAME_REQUEST_SECONDS = 1.0
+SAME_REQUEST_SECONDS = 1.0
 _LONGEST_GRACE_SECONDS = 120.0
 
 
@@ -154,7 +154,7 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.reason:
-            if time.monotonic() - self._noted_at < _SAME_REQUEST_SECONDS:
+            if time.monotonic() - self._noted_at < SAME_REQUEST_SECONDS:
                 return
             raise KeyboardInterrupt
         self._noted_at = time.monotonic()

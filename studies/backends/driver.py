@@ -37,7 +37,7 @@ from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError, message_line
 from studies.runtime.progress import LaunchStatus
 
-_LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.1
 _LEAVING_SECONDS = 15.0
 _PLACE_SECONDS = 30.0
 _OBJECT_STORE_BYTES = 100_000_000
@@ -87,7 +87,7 @@ def _explained(error: BaseException) -> LaunchError:
 
 def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
     """Run the fleet until the study is done or a stop is requested."""
-    connection.send(_start_ray(order))
+    connection.send(start_ray(order))
     plan, options = order.plan, order.options
     nodes = Nodes()
     share = share_of(nodes.staying, options, is_own=order.address is None)
@@ -118,10 +118,10 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
     fleet = ThreadPoolExecutor(1).submit(_tuner(trainable, growth, failures, order.folder).fit)
     keeper = KeeperWatch(handle, plan)
     missing = partial(_missing_resources, keeper, growth, failures, nodes, time.monotonic())
-    return _watch_over(fleet, keeper, connection, missing)
+    return watch_over(fleet, keeper, connection, missing)
 
 
-def _start_ray(order: DriverOrder) -> dict[str, int]:
+def start_ray(order: DriverOrder) -> dict[str, int]:
     """Start Ray, or connect to the cluster at an address; return the processes that must stay alive.
 
     Raises:
@@ -176,7 +176,7 @@ def _missing_resources(
     return f"no node has {growth.share.words} free for a worker; waiting for one"
 
 
-def _watch_over(
+def watch_over(
     fleet: Future[Any], keeper: KeeperWatch, connection: Connection, missing: Callable[[], str]
 ) -> LaunchStatus:
     """Send the progress until the last worker has left, or does not leave although nothing is left to do."""
@@ -189,10 +189,10 @@ def _watch_over(
             over_since = time.monotonic()
         elif not keeper.workers or time.monotonic() - over_since > _LEAVING_SECONDS:
             break
-        wait([fleet], _LOOK_SECONDS)
+        wait([fleet], LOOK_SECONDS)
     keeper.discard_pending_status()  # an earlier answer may lack the reason why the last worker left
     while not _exchange_status(keeper, connection):
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
     status = keeper.status
     if status is None:
         raise LaunchError("the keeper did not report the status of the study. Launch again to continue.")
@@ -203,7 +203,7 @@ def _watch_over(
         is_recorded = keeper.call("finish", status.summary)
         while not is_recorded():
             _exchange_status(keeper, connection)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
     return status
 
 

@@ -15,7 +15,7 @@ from studies.runtime.study_plan import StudyPlan
 
 _ASK_SECONDS = 0.5
 _MOST_REPLACED = 3
-_BEGIN_SECONDS = 120.0
+BEGIN_SECONDS = 120.0
 """Least number of seconds for a keeper to begin."""
 
 
@@ -128,8 +128,8 @@ class KeeperWatch:
     def _is_silent(self) -> bool:
         """Return whether the keeper sends no pulse, or a call takes longer than its database could."""
         lease = self._plan.lease_seconds
-        alive = lease if self._has_answered else max(lease, _BEGIN_SECONDS)
-        longest = self._plan.patience_seconds + max(2 * lease, _BEGIN_SECONDS)
+        alive = lease if self._has_answered else max(lease, BEGIN_SECONDS)
+        longest = self._plan.patience_seconds + max(2 * lease, BEGIN_SECONDS)
         return self._pulse_call.unanswered_seconds > alive or self._status_call.unanswered_seconds > longest
 
     def discard_pending_status(self) -> None:

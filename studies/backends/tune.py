@@ -70,8 +70,8 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Wat
             folder=folder,
             mark=mark,
         )
-        with DriverProcess(order, _environment(order)) as driver:
-            return _Supervisor(driver, order, watch).run()
+        with DriverProcess(order, driver_environment(order)) as driver:
+            return Supervisor(driver, order, watch).run()
 
 
 def cluster_address() -> str | None:
@@ -111,7 +111,7 @@ def ray_address() -> str:
     return "" if address == "local" else address
 
 
-def _environment(order: DriverOrder) -> dict[str, str]:
+def driver_environment(order: DriverOrder) -> dict[str, str]:
     """Return the environment of the driver and its children; the user's own values of tuning variables are kept."""
     cores = max(1, order.cores // (order.cores if order.options.workers == "auto" else int(order.options.workers)))
     threads = min(cores, order.allowed_threads or cores)
@@ -132,10 +132,11 @@ def _environment(order: DriverOrder) -> dict[str, str]:
     return settings
 
 
-class _Supervisor:
+class Supervisor:
     """Supervision of the driver: its messages, the clock, stop requests, and the end of a driver that hangs."""
 
     def __init__(self, driver: DriverProcess, order: DriverOrder, watch: Watch) -> None:
+        """Supervise a driver that was started with an order."""
         self._driver = driver
         self._plan = order.plan
         self._address = order.address

@@ -101,7 +101,7 @@ def predict(  # noqa: PLR0913 - one argument per wish
     rows = _read_table(source) if reader_of(source) in _TABLES else _read_lines(source)
     texts = [_texts(row, plan, where) for where, row in rows.items()]
     predictions, note = _predictions(folder, texts, plan, batch_size, backbone, tell) if rows else ([], "")
-    _write_rows(output, [*rows.values()], predictions)
+    write_rows(output, [*rows.values()], predictions)
     notes = (*reading_notes((source,)), *([note] if note else []))
     labels = Counter(one.answer for one in predictions if one.scores is not None)
     return PredictionResult(output=output, lines=len(rows), labels=dict(labels.most_common()), notes=notes)
@@ -260,7 +260,12 @@ def _predictions(
     return classify(folder, texts, max_tokens=most, batch_size=batch_size, backbone=backbone, tell=tell)
 
 
-def _write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
+def write_rows(output: Path, rows: Sequence[Mapping[str, Any]], predictions: "Sequence[Prediction]") -> None:
+    """Write rows with their predictions to a new file.
+
+    Raises:
+        StudiesError: If the file cannot be written.
+    """
     try:
         with whole_file(output) as place, place.open("w", encoding="utf-8") as file:
             for row, one in zip(rows, predictions, strict=True):

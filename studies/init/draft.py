@@ -89,7 +89,7 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
         RunnerError: If the data makes no task, or cannot be used for training.
     """
     with source.opened() as (rows, is_whole):
-        columns = look_at(_some(rows, _LOOKED_ROWS))
+        columns = look_at(sample_of(rows, _LOOKED_ROWS))
         found = guess(columns, choices.kind, choices.columns)
         kind, count = TASK_KINDS[found["kind"]], len(rows)
         study: dict[str, Any] = {
@@ -99,7 +99,7 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
             "budget": choices.budget,
             "trials": choices.trials or _TRIALS,
         }
-        lengths, labels = _measured(study, _some(rows, _TOKENIZED_ROWS))
+        lengths, labels = _measured(study, sample_of(rows, _TOKENIZED_ROWS))
     study["task"] |= {"metric": _metric(kind, labels), **lengths}
     task = prepared(specification_from_mapping(study, origin="the draft")) if is_whole else None
     sizes = {"train": count} if task is None else {name: len(split) for name, split in task.splits.items()}
@@ -127,7 +127,7 @@ def draft_study(source: DataSource, choices: Choices) -> tuple[dict[str, Any], t
     return study, head
 
 
-def _some(dataset: "Dataset", most: int) -> "Dataset":
+def sample_of(dataset: "Dataset", most: int) -> "Dataset":
     """Return a sample of all rows of a dataset, chosen by hash, since every n-th of sorted rows may have one label."""
     return dataset if len(dataset) <= most else dataset.select(some_rows(len(dataset), most))
 

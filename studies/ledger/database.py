@@ -106,7 +106,9 @@ def _sqlite_error(message: str, address: StorageAddress) -> StorageError:
     return StorageError(f"{address.shown} {explanation}")
 
 
-_LOCKS = Path("/proc/locks")
+LOCKS = Path("/proc/locks")
+"""File in which Linux lists the locks of all processes."""
+
 _SESSIONS = text(
     "SELECT DISTINCT a.pid, a.application_name, host(a.client_addr) AS host, a.state, "
     "extract(epoch FROM now() - a.xact_start) AS seconds "
@@ -142,7 +144,7 @@ def _locking_processes(file: Path) -> str:
         with suppress(OSError):
             inodes.add(path.stat().st_ino)
     with suppress(OSError, ValueError, IndexError):
-        for line in _LOCKS.read_text().splitlines():
+        for line in LOCKS.read_text().splitlines():
             fields = line.split()
             if "WRITE" in fields and int(fields[5].rpartition(":")[2]) in inodes:
                 pids.append(int(fields[4]))

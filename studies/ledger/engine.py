@@ -115,7 +115,7 @@ WRITES = "deltaspace_writes"
 BUSY_TIMEOUT_SECONDS = 5.0
 _LOCK_RETRY_SECONDS = 0.02
 _GATHER_TIMEOUT_MILLISECONDS = 1_000
-_SERVER_SETTINGS = "-c timezone=UTC -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+SERVER_SETTINGS = "-c timezone=UTC -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 _SERVER_READ_ONLY = "-c default_transaction_read_only=on"
 
 
@@ -302,7 +302,7 @@ def _begin_sqlite(connection: Connection, same: _SameFile) -> None:
 
 def _open_postgres(address: StorageAddress, access: Access) -> Engine:
     """Return an engine for a server."""
-    options = [str(address.url.query.get("options", "")), _SERVER_SETTINGS]
+    options = [str(address.url.query.get("options", "")), SERVER_SETTINGS]
     if access is Access.READ:
         options.append(_SERVER_READ_ONLY)
     arguments: dict[str, Any] = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 30_000}

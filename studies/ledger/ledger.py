@@ -41,7 +41,7 @@ def _write(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenat
 
     @wraps(work)
     def method(self: "Ledger", /, *given: P.args, **named: P.kwargs) -> T:
-        return self._database.write(lambda link, _: work(link, *given, **named))
+        return self.database.write(lambda link, _: work(link, *given, **named))
 
     return method
 
@@ -67,17 +67,21 @@ def _keep_once(
             keeper_writes.check_epoch(link, study_id, epoch)
             return work(link, study_id, in_doubt, *given, **named)
 
-        return self._database.write(fenced)
+        return self.database.write(fenced)
 
     return method
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """Studies of one storage. Open it with `Ledger.open`; it is thread-safe."""
+    """Studies of one storage. Open it with `Ledger.open`; it is thread-safe.
+
+    Attributes:
+        database: Open database.
+    """
 
     def __init__(self, database: Database) -> None:
         """Use an open database."""
-        self._database = database
+        self.database = database
 
     @classmethod
     def open(cls, url: str, *, create: bool = True, read_only: bool = False, patience: Patience | None = None) -> Self:
@@ -106,21 +110,21 @@ class Ledger(AbstractContextManager["Ledger"]):
     @property
     def url(self) -> str:
         """URL without a password."""
-        return self._database.address.shown
+        return self.database.address.shown
 
     @property
     def file(self) -> Path | None:
         """Database file; None for a server."""
-        return self._database.address.file
+        return self.database.address.file
 
     @property
     def home(self) -> Path | None:
         """Folder of the database file; None for a server."""
-        return self._database.address.home
+        return self.database.address.home
 
     def close(self) -> None:
         """Close all connections."""
-        self._database.close()
+        self.database.close()
 
     def __exit__(self, *raised: object) -> None:
         """Close the ledger."""
@@ -128,7 +132,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work`` on one consistent state; for modules of this package."""
-        return self._database.read(work)
+        return self.database.read(work)
 
     # Studies
 
@@ -148,7 +152,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             keeper_writes.add_trials(link, created.id, trials)
             return created
 
-        return self._database.write(work)
+        return self.database.write(work)
 
     study = _read(reads.study)
     studies = _read(reads.studies)
@@ -175,7 +179,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             wanted = {study.id for study in present if studies is None or study.name in studies}
             wanted |= {study.parent_id for study in present if study.id in wanted and study.parent_id is not None}
             chosen = [study for study in present if study.id in wanted]
-            return self._database.write(lambda link, _: copies.copy_studies(source, link, chosen))
+            return self.database.write(lambda link, _: copies.copy_studies(source, link, chosen))
 
         return other.read(work)
 
@@ -186,7 +190,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def release_hold(self, study_id: int, launch: str) -> None:
         """Release the hold of a launch, in one try, since an ending launch does not wait."""
-        with self._database.once(writes=True) as link:
+        with self.database.once(writes=True) as link:
             holds.release_hold(link, study_id, launch)
 
     # Writes of a keeper
@@ -228,7 +232,7 @@ class Ledger(AbstractContextManager["Ledger"]):
                 keeper_writes.check_epoch(link, study_id, epoch)
             keeper_writes.add_event(link, study_id, kind, text, trial)
 
-        self._database.write(work)
+        self.database.write(work)
 
     annotate = _write(keeper_writes.annotate)
 

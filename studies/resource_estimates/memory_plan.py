@@ -147,7 +147,7 @@ def plan(specification: Specification, gpus: tuple[Gpu, ...], *, pack: int | Non
 
     whole = MetaPack(specification.backbone, specification.task, slots=1)
     examples = specification.training.examples_of(whole.tokens)
-    measured = cache(lambda way: _measured(specification, way))
+    measured = cache(lambda way: measured_plans(specification, way))
     weights = HeldWeights(
         all_bytes=whole.weights_bytes, blocks_bytes=whole.blocks_bytes, shards=specification.fleet.worker.shards
     )
@@ -199,7 +199,7 @@ def _memory_options(training: Training, examples: int) -> Iterator[_MemoryOption
         yield again[-1], examples
 
 
-def _measured(specification: Specification, way: _MemoryOption) -> "tuple[MemoryPlan, MemoryPlan]":
+def measured_plans(specification: Specification, way: _MemoryOption) -> "tuple[MemoryPlan, MemoryPlan]":
     """Return the measured plans of one trial and of two."""
     from trial_runner.meta_backbone import MetaPack
 

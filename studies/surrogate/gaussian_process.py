@@ -185,6 +185,7 @@ class GaussianProcess:
     """Posterior of the scores of configurations at full length, given readings.
 
     Attributes:
+        readings: Standardized readings.
         points: Configurations with readings, one row per trial; fantasized ones included.
     """
 
@@ -197,7 +198,7 @@ class GaussianProcess:
             values: Hyper-parameters.
         """
         self.values = values
-        self._readings = readings
+        self.readings = readings
         self._structures = structures
         self.points, self._trial_indices = readings.by_trial()
         blocks = KernelBlocks(readings, structures)
@@ -208,7 +209,7 @@ class GaussianProcess:
         self._weights = self._solve(self._solve(residuals), transposed=True)
 
     def _solve(self, right: Array, *, transposed: bool = False) -> Array:
-        if not len(self._readings):
+        if not len(self.readings):
             return right
         trans = 1 if transposed else 0
         return np.asarray(solve_triangular(self._factor, right, lower=True, trans=trans, check_finite=False))
@@ -220,9 +221,9 @@ class GaussianProcess:
     def _at_full_length(self, kernel: Array) -> Array:
         """Return the same from the kernel between trials and points, (T, M)."""
         shared = kernel[self._trial_indices]
-        distances = np.abs(self._readings.rungs)[:, None]
-        decay_factors = _gain(self._readings, self.values)[:, None] * np.exp(-self.values["decay"] * distances)
-        same_rung = (distances == 0) & ~self._readings.are_losses[:, None]
+        distances = np.abs(self.readings.rungs)[:, None]
+        decay_factors = _gain(self.readings, self.values)[:, None] * np.exp(-self.values["decay"] * distances)
+        same_rung = (distances == 0) & ~self.readings.are_losses[:, None]
         return np.asarray(shared * decay_factors + RUNG_VARIANCE * same_rung)
 
     def mean(self, points: Points) -> Array:
@@ -255,7 +256,7 @@ class GaussianProcess:
 
         Ginsbourger et al. 2010, "Kriging is well-suited to parallelize optimization".
         """
-        known, count = self._readings, len(points)
+        known, count = self.readings, len(points)
         first = int(known.trials.max(initial=0)) + 1
         readings = Readings(
             points=known.points.concatenate(points),

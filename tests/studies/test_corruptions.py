@@ -40,7 +40,7 @@ STUDIES = ("trivial", "trivial-confirm")
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ledger with a finished study, replicates, examples and a confirmation."""
-    measured = trivial_runner.TrivialPack._reading
+    measured = trivial_runner.TrivialPack.reading
 
     def with_examples(self: Any, slot: Any) -> Any:
         from dataclasses import replace
@@ -48,7 +48,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         reading = measured(self, slot)
         return replace(reading, examples=ExampleLosses.of(np.full(24, reading.metrics["validation_loss"])))
 
-    monkeypatch.setattr(trivial_runner.TrivialPack, "_reading", with_examples)
+    monkeypatch.setattr(trivial_runner.TrivialPack, "reading", with_examples)
     url = f"sqlite:///{tmp_path / 'whole.db'}"
     study = specification(tmp_path / "artefacts", "inline", 14, "tpe", "2")
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished

@@ -59,7 +59,7 @@ class Planted:
         self.study: StudyRecord = self.ledger.create_study(
             study or self.new_study("planted", {"trials": trials, **_sections(search or {})})
         )
-        self._epoch = self.ledger.take_over(self.study.id, "planter")
+        self.epoch = self.ledger.take_over(self.study.id, "planter")
         self.candidates: list[Candidate] = []
         for number in range(trials):
             candidate = candidate_of(self.space, number, published, seed)
@@ -105,7 +105,7 @@ class Planted:
 
     def add(self, trial: TrialRecord, score: float) -> None:
         """Record a trial that ends with a score, half of the way a little below it."""
-        self.ledger.add_trials(self.study.id, self._epoch, [trial], worker="w")
+        self.ledger.add_trials(self.study.id, self.epoch, [trial], worker="w")
         right = np.arange(EXAMPLES) < round(score * EXAMPLES)
         readings = [
             Reading(
@@ -122,7 +122,7 @@ class Planted:
         ]
         self.ledger.settle(
             self.study.id,
-            self._epoch,
+            self.epoch,
             trial.number,
             1,
             readings=readings,

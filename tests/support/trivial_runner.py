@@ -86,10 +86,10 @@ class TrivialPack:
                 self.evict(request.trial)
                 return [*results, Failure(trial=request.trial, step=slot.step, reason="the loss is nan")]
             if slot.step in request.plan.evaluate_at_steps:
-                results.append(self._reading(slot))
+                results.append(self.reading(slot))
         return results
 
-    def _reading(self, slot: TrivialSlot) -> Reading:
+    def reading(self, slot: TrivialSlot) -> Reading:
         score = quality(slot.request.seed) * (1 - 2 ** -(slot.step / 8)) + 1e-9 * slot.state
         score = self.runner.scores.get(slot.request.trial, score)
         metrics = {"accuracy": score, "validation_loss": 1 - score}

@@ -25,7 +25,8 @@ from trial_runner.requests import Reading
 REFUSALS = (SearchSpaceError, RunnerError, StudiesError)
 """User-facing errors, whose text is the response."""
 
-_MIN_SECONDS = 0.2
+MIN_SECONDS = 0.2
+"""Smallest interval between two looks at a study."""
 _ESTIMATED = 2000
 """Number of ranks up to which incomplete trials get estimates; complete trials always do."""
 _OPEN = (TrialState.QUEUED, TrialState.RUNNING)
@@ -79,7 +80,7 @@ class WatchedStudy:
     def refresh(self) -> int:
         """Read possible changes, unless that was just done, and return the version, which grows with every change."""
         with self._lock:
-            if time.monotonic() - self._read_at >= _MIN_SECONDS:
+            if time.monotonic() - self._read_at >= MIN_SECONDS:
                 self._read()
                 self._read_at = time.monotonic()
             return self._version

@@ -60,6 +60,7 @@ class StudyPosterior:
     Attributes:
         history: Every trial, in the order of their numbers.
         measure: Uniform draws of the space.
+        surrogate: Fitter of the model.
         metric: Metric of the scores.
         seed: Seed of all draws.
         study: Name of the study; may be empty.
@@ -97,8 +98,8 @@ class StudyPosterior:
         self.measure = UniformDraws(self.encoding, seed)
         # the analyses were validated under these priors
         priors = ANALYSIS_PRIORS
-        self._surrogate = SurrogateFitter(self.encoding.features_of, rules=no_rules, fits_to=OPENING, priors=priors)
-        self._posterior = self._surrogate.posterior(self.history)
+        self.surrogate = SurrogateFitter(self.encoding.features_of, rules=no_rules, fits_to=OPENING, priors=priors)
+        self._posterior = self.surrogate.posterior(self.history)
 
     @cached_property
     def complete(self) -> tuple[Observation, ...]:
@@ -143,7 +144,7 @@ class StudyPosterior:
     def _view(self, asked: Asked) -> Features:
         if isinstance(asked, EncodedConfiguration):
             return self.encoding.features(asked)
-        return self._surrogate.features(asked) if isinstance(asked, Observation) else self.encoding.features_of(asked)
+        return self.surrogate.features(asked) if isinstance(asked, Observation) else self.encoding.features_of(asked)
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Return posterior means of the true scores at full length, (M,)."""

@@ -63,7 +63,7 @@ def keeper(url: str, sample_trials: tuple[TrialRecord, ...]) -> Iterator[Keeper]
 
 @pytest.fixture
 def storage(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedStorage]:
-    monkeypatch.setattr(watching, "_MIN_SECONDS", 0.0)
+    monkeypatch.setattr(watching, "MIN_SECONDS", 0.0)
     found = WatchedStorage(url)
     yield found
     found.close()
@@ -110,7 +110,7 @@ def test_ended_trials_are_not_read_again(keeper, storage, monkeypatch):
 
 
 def test_looks_in_quick_succession_are_one(keeper, storage, monkeypatch):
-    monkeypatch.setattr(watching, "_MIN_SECONDS", 1000.0)
+    monkeypatch.setattr(watching, "MIN_SECONDS", 1000.0)
     study = storage.study(keeper.key)
     assert study.refresh() == 0
     keeper.begin(1)

@@ -44,7 +44,7 @@ def guarded(sample_storage: str) -> Iterator[Asker]:
 def test_a_request_that_is_not_sent_whole_is_not_waited_for(
     sample_storage: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, half: str
 ) -> None:
-    monkeypatch.setattr(server, "_REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 1.0)
     with dashboard_of(sample_storage) as found, socket.create_connection(found.host.split(":"), timeout=60) as waiting:
         waiting.sendall(half.encode())
         while waiting.recv(1 << 16):
@@ -80,8 +80,8 @@ def test_a_server_leaves_the_logging_of_its_process(sample_storage: str) -> None
 def test_of_too_many_half_sent_requests_the_oldest_are_closed(
     sample_storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_REQUEST_SECONDS", 1e6)
-    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(server, "REQUEST_SECONDS", 1e6)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     with dashboard_of(sample_storage) as found, ExitStack() as stack:
         waiting = [stack.enter_context(socket.create_connection(found.host.split(":"), timeout=60)) for _ in range(7)]
         assert [one.recv(1) for one in waiting[:3]] == [b"", b"", b""]

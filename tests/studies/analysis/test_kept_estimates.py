@@ -23,7 +23,7 @@ def planted(tmp_path: Path) -> Planted:
 
 def asked_anew(planted: Planted) -> dict[int, object]:
     """The estimates as another process finds them."""
-    estimates._remembered.cache_clear()
+    estimates.cached_estimates.cache_clear()
     found = ranking_of(planted.ledger, planted.study).estimates
     return {"lead": found.lead, **found.of}
 
@@ -45,17 +45,17 @@ def test_one_more_trial_changes_what_is_kept(planted):
 
 
 def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted, monkeypatch):
-    monkeypatch.setattr(estimates, "_BLOCK", 1)
+    monkeypatch.setattr(estimates, "BLOCK", 1)
     stopped = [replace(planted.trial(one, planted.candidates[one]), number=16 + one) for one in range(3)]
     stopped = [replace(one, fingerprint=f"{one.fingerprint}:{one.number}") for one in stopped]
-    planted.ledger.add_trials(planted.study.id, planted._epoch, stopped, worker="w")
+    planted.ledger.add_trials(planted.study.id, planted.epoch, stopped, worker="w")
     for one in stopped:
         given = {"score": 0.5, "train_loss": 1.0, "seconds": 1.0, "attempt": 1, "rung": 0}
         reading, end = Reading(trial=one.number, step=4, **given), {"state": TrialState.PRUNED, "reason": "low"}
-        planted.ledger.settle(planted.study.id, planted._epoch, one.number, 1, readings=[reading], **end)
+        planted.ledger.settle(planted.study.id, planted.epoch, one.number, 1, readings=[reading], **end)
 
     def asked_for(number: int) -> object:
-        estimates._remembered.cache_clear()
+        estimates.cached_estimates.cache_clear()
         found = ranking_of(planted.ledger, planted.study).estimates
         return found.of[number]
 
@@ -65,7 +65,7 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
     assert asked_for(16) == first
     asked_for(18)
     for fitted, has_estimate in ((19, True), (18, False)):
-        monkeypatch.setattr("studies.trial._FITTED", fitted)
+        monkeypatch.setattr("studies.trial.FITTED", fitted)
         study = Study.open("planted", planted.ledger.url)
         assert [study.trial(number).estimate is not None for number in (0, 16)] == [True, has_estimate]
 

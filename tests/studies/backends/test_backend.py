@@ -89,7 +89,7 @@ def test_the_first_signal_is_noted_with_the_time_that_it_leaves(number, reason, 
 
 
 def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
-    monkeypatch.setattr(backend, "_SAME_REQUEST_SECONDS", 1e6)
+    monkeypatch.setattr(backend, "SAME_REQUEST_SECONDS", 1e6)
     with Interrupts() as noted:
         send(signal.SIGTERM)
         send(signal.SIGTERM)
@@ -97,7 +97,7 @@ def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
 
 
 def test_a_second_wish_stops_at_once(monkeypatch):
-    monkeypatch.setattr(backend, "_SAME_REQUEST_SECONDS", 0.0)
+    monkeypatch.setattr(backend, "SAME_REQUEST_SECONDS", 0.0)
     with Interrupts():
         send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):

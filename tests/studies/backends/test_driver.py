@@ -57,7 +57,7 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
     keeper = SlowKeeper()
     monkeypatch.setattr(keeper_monitor, "ray", keeper)
     monkeypatch.setattr(keeper_actor, "ray", keeper)
-    monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(driver, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(driver, "wait", lambda fleets, seconds: fleets[0].set_result(None))
     return keeper
 
@@ -65,7 +65,7 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
 def watched(keeper: SlowKeeper) -> LaunchStatus:
     plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
     connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
-    return driver._watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
+    return driver.watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
 
 
 def test_exit_reason_of_the_last_worker_is_reported(keeper, monkeypatch):
@@ -106,8 +106,8 @@ def test_slow_start_of_ray_is_retried_and_other_errors_are_not(monkeypatch, tmp_
     monkeypatch.setattr(driver.ray, "init", start)
     order: Any = SimpleNamespace(address=None, cores=2, options=SimpleNamespace(workers="auto"), folder=tmp_path)
     with pytest.raises(OSError, match="no space left"):
-        driver._start_ray(order)
+        driver.start_ray(order)
     begun = [errors[0]] * 5
     with pytest.raises(Exception, match="timed out"):
-        driver._start_ray(order)
+        driver.start_ray(order)
     assert len(begun) == 2

@@ -2,13 +2,13 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from studies.backends import driver_process
 from studies.backends.driver_process import DriverProcess
 from trial_runner.processes import start_of
 
@@ -27,8 +27,7 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverProcess:
     program.write_text(SCRIPT.format(child=tmp_path / "child"))
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(driver_process, "_pickled", lambda order: b"")
-    order: Any = SimpleNamespace(folder=tmp_path, address=None)
+    order: Any = SimpleNamespace(folder=tmp_path, address=None, factory=None)
     return DriverProcess(order, {})
 
 
@@ -44,11 +43,8 @@ def test_drivers_children_are_ended_only_while_pid_is_theirs(process, tmp_path):
     assert not Path(f"/proc/{driver}").exists()
 
 
-def test_an_order_that_cannot_travel_starts_nothing(process, tmp_path, monkeypatch):
-    def refuse(order: object) -> bytes:
-        raise TypeError("a lock does not travel")
-
-    monkeypatch.setattr(driver_process, "_pickled", refuse)
-    with pytest.raises(TypeError, match="does not travel"):
-        process.__enter__()
+def test_an_order_that_cannot_travel_starts_nothing(tmp_path):
+    order: Any = SimpleNamespace(folder=tmp_path, address=None, factory=threading.Lock())
+    with pytest.raises(TypeError, match="cannot pickle"):
+        DriverProcess(order, {}).__enter__()
     assert not (tmp_path / "driver.log").exists()

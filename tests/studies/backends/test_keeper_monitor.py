@@ -43,7 +43,7 @@ def look(monkeypatch):
         keeper = LostKeeper(error)
         monkeypatch.setattr(keeper_monitor, "ray", keeper)
         monkeypatch.setattr(keeper_actor, "ray", keeper)
-        monkeypatch.setattr(keeper_monitor, "_BEGIN_SECONDS", 0.02)
+        monkeypatch.setattr(keeper_monitor, "BEGIN_SECONDS", 0.02)
         plan: Any = SimpleNamespace(lease_seconds=0.02, patience_seconds=0.02)
         watch = KeeperWatch(keeper, plan)
         for _ in range(LOOKS):

@@ -14,7 +14,7 @@ from support.small_study import small_study
 from support.trivial_runner import TrivialRunner
 
 from studies.backends import tune
-from studies.backends.tune import _environment, cluster_address
+from studies.backends.tune import cluster_address, driver_environment
 from studies.errors import LaunchError
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
@@ -82,7 +82,7 @@ def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, s
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
     with pytest.raises(LaunchError, match=said):
-        tune._Supervisor(driver, order, watch).run()
+        tune.Supervisor(driver, order, watch).run()
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def settings(folder: Path, address: str | None) -> dict[str, str]:
     order: Any = SimpleNamespace(
         cores=4, options=Fleet(workers=2), allowed_threads=None, address=address, folder=folder
     )
-    return _environment(order)
+    return driver_environment(order)
 
 
 def test_workers_use_large_pages_unless_malloc_is_configured(tmp_path, monkeypatch):

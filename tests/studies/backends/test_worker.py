@@ -192,8 +192,7 @@ def test_a_worker_gives_up_an_attempt_when_it_is_lent_the_next_one(begin):
 
     def lose(request: TrialRequest, step: int) -> None:
         if (request.trial, request.attempt, step) == (2, 1, 6):
-            with study.keeper._serving():
-                study.keeper._reclaim_trials("w/1", "silent")
+            study.keeper.crash("w/1", "thought lost")
 
     runner = TrivialRunner(fails_at={0: 2}, on_step=lose)
     assert worker_of(study, runner, slots=2).work()

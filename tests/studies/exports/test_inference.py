@@ -17,5 +17,5 @@ def test_unwritable_predictions_are_refused_in_one_line(tmp_path: Path, monkeypa
     monkeypatch.setattr(inference, "whole_file", refuse)
     output = tmp_path / "out.jsonl"
     with pytest.raises(StudiesError) as caught:
-        inference._write_rows(output, [], [])
+        inference.write_rows(output, [], [])
     assert str(caught.value) == f"cannot write predictions to {output}: permission denied. Choose another file."

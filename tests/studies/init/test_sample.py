@@ -1,6 +1,6 @@
 """The rows that ``init`` looks at, of data that is sorted or repeats itself."""
 
-from studies.init.draft import _some
+from studies.init.draft import sample_of
 
 
 class Numbers:
@@ -17,10 +17,10 @@ class Numbers:
 
 
 def test_rows_that_repeat_every_six_are_sampled_alike():
-    chosen = _some(Numbers(row % 6 for row in range(12_000)), 2_000).rows
+    chosen = sample_of(Numbers(row % 6 for row in range(12_000)), 2_000).rows
     assert len(chosen) == 2_000
     assert all(250 < chosen.count(number) < 420 for number in range(6))
 
 
 def test_few_rows_are_all_looked_at():
-    assert _some(Numbers(range(5)), 5).rows == list(range(5))
+    assert sample_of(Numbers(range(5)), 5).rows == list(range(5))

@@ -127,7 +127,7 @@ def tamper(ledger: Ledger) -> Callable[..., None]:
     """Runs SQL behind the ledger's back, in one transaction."""
 
     def run(*statements: str) -> None:
-        with ledger._database.once(writes=True) as connection:
+        with ledger.database.once(writes=True) as connection:
             for statement in statements:
                 connection.execute(text(statement))
 

@@ -6,17 +6,19 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from sqlalchemy import create_engine
 
 from studies.errors import StorageError
 from studies.ledger import database, engine
 from studies.ledger.database import Patience
+from studies.ledger.engine import StorageAddress
 from studies.ledger.ledger import Ledger
 
 
 @pytest.fixture(autouse=True)
 def short_waits_of_the_databases(monkeypatch):
     monkeypatch.setattr(engine, "BUSY_TIMEOUT_SECONDS", 0.05)
-    monkeypatch.setattr(engine, "_SERVER_SETTINGS", engine._SERVER_SETTINGS.replace("10s", "50ms"))
+    monkeypatch.setattr(engine, "SERVER_SETTINGS", engine.SERVER_SETTINGS.replace("10s", "50ms"))
 
 
 class Waiting:
@@ -100,14 +102,15 @@ def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
         f"4: POSIX  ADVISORY  WRITE 4712 08:01:{inode + 1} 0 EOF",
         "5: OFDLCK nonsense",
     ]
-    monkeypatch.setattr(database, "_LOCKS", tmp_path / "locks")
-    assert database._locking_processes(file) == ""
+    address = StorageAddress.parse(f"sqlite:///{file}")
+    monkeypatch.setattr(database, "LOCKS", tmp_path / "locks")
+    assert database.holders(create_engine("sqlite://"), address) == ""
     (tmp_path / "locks").write_text("\n".join(locks[:4]))
-    named = database._locking_processes(file)
+    named = database.holders(create_engine("sqlite://"), address)
     assert named.startswith(f"process {os.getpid()}")
     assert "471" not in named
     (tmp_path / "locks").write_text(locks[4])
-    assert database._locking_processes(file) == ""
+    assert database.holders(create_engine("sqlite://"), address) == ""
 
 
 @pytest.mark.postgres

@@ -24,7 +24,7 @@ def drop_next_commit(request, ledger, monkeypatch):
     """Breaks the connection at the next commit: just after the server has done it, or just before."""
 
     def arm():
-        dialect = ledger._database._engine.dialect
+        dialect = ledger.read(lambda link: link.dialect)
         original = type(dialect).do_commit
         armed = [True]
 
@@ -118,7 +118,7 @@ def test_a_late_report_stays_refused(kept, values, drop_next_commit):
 
 def test_a_keeper_that_was_replaced_meanwhile_is_fenced(kept, values, postgres_url, monkeypatch):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
-    dialect = kept.ledger._database._engine.dialect
+    dialect = kept.ledger.read(lambda link: link.dialect)
 
     def do_commit(connection):
         monkeypatch.undo()

@@ -211,7 +211,7 @@ def test_a_database_that_the_server_does_not_have_is_reported(postgres_server):
 def test_a_locked_study_on_a_server_is_reported(postgres_url, monkeypatch, values):
     import psycopg
 
-    monkeypatch.setattr(engine, "_SERVER_SETTINGS", "-c lock_timeout=200ms")
+    monkeypatch.setattr(engine, "SERVER_SETTINGS", "-c lock_timeout=200ms")
     with Ledger.open(postgres_url) as ledger:
         study = ledger.create_study(values.study())
         with psycopg.connect(postgres_url) as other:

@@ -327,7 +327,7 @@ def test_nobody_takes_a_study_over_in_the_middle_of_a_write(kept, storage_url):
             epochs.append(other.take_over(kept.id, "second"))
 
     second = threading.Thread(target=take_over)
-    with kept.ledger._database.once(writes=True) as connection:
+    with kept.ledger.database.once(writes=True) as connection:
         keeper_writes.check_epoch(connection, kept.id, kept.epoch)
         second.start()
         second.join(timeout=1)
@@ -337,7 +337,7 @@ def test_nobody_takes_a_study_over_in_the_middle_of_a_write(kept, storage_url):
 
 
 def test_a_write_on_sqlite_is_durable_and_ordered(tmp_path):
-    with Ledger.open(f"sqlite:///{tmp_path / 'x.db'}") as ledger, ledger._database.once(writes=True) as connection:
+    with Ledger.open(f"sqlite:///{tmp_path / 'x.db'}") as ledger, ledger.database.once(writes=True) as connection:
         pragma = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")
         }

@@ -240,7 +240,7 @@ def test_postgresql_does_nothing_but_read(postgres_url, values, sql):
 @pytest.mark.postgres
 def test_a_query_that_nobody_limits_does_not_run_on_a_server_for_ever(postgres_url, monkeypatch):
     Ledger.open(postgres_url).close()
-    monkeypatch.setattr("studies.analysis.sql._LONGEST_ON_A_SERVER_SECONDS", 0.2)
+    monkeypatch.setattr("studies.analysis.sql.LONGEST_ON_A_SERVER_SECONDS", 0.2)
     with pytest.raises(QueryError, match="canceling statement due to statement timeout"):
         run_query(postgres_url, "SELECT pg_sleep(60)")
 

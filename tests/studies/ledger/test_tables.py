@@ -80,7 +80,7 @@ def test_the_database_refuses_what_must_not_be(two_trials, tamper):
 def test_times_are_utc_whatever_zone_they_came_in(two_trials):
     noon = datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     changed = TRIALS.update().where(TRIALS.c.number == 0).values(created_at=noon).returning(TRIALS.c.created_at)
-    found = two_trials.ledger._database.write(lambda link, _: link.execute(changed).scalar_one())
+    found = two_trials.ledger.database.write(lambda link, _: link.execute(changed).scalar_one())
     assert found == noon
     assert found.utcoffset() == timedelta(0)
 

@@ -55,9 +55,9 @@ def test_a_deep_decoder_is_planned_by_its_first_blocks(checkpointing, config, tm
         return memory.only_first(blocks, config, count)
 
     monkeypatch.setattr("trial_runner.packs.pack.only_first", only)
-    _, few = planning._measured(study, (checkpointing, None))
+    _, few = planning.measured_plans(study, (checkpointing, None))
     monkeypatch.setattr(memory, "DEEP", 10)
-    _, whole = planning._measured(study, (checkpointing, None))
+    _, whole = planning.measured_plans(study, (checkpointing, None))
     assert counts == [2, 4, 2, 4], "of one trial and of two; the whole plan cuts nothing"
     for name in ("held_bytes", "step_bytes", "evaluation_bytes"):
         assert getattr(few, name) == pytest.approx(getattr(whole, name), rel=0.05), name

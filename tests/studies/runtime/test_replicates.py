@@ -141,7 +141,7 @@ def test_an_invariant_says_what_a_replicate_must_be(searched):
     study, ending = searched()
     study.keeper.exchange("w/1", ending, 8)
     assert study.broken() == []
-    with study.opened() as (ledger, _), ledger._database.once(writes=True) as link:
+    with study.opened() as (ledger, _), ledger.database.once(writes=True) as link:
         link.execute(text("UPDATE trials SET replicate_of = 8 WHERE number = 9"))
         link.execute(text("UPDATE trials SET replicate_of = 0 WHERE number = 10"))
     found = "\n".join(study.broken())

@@ -154,7 +154,7 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
     usual = SurrogateFitter(encoding.features_of).posterior([*early, *late])
     assert usual.scale.spread < 0.9 * spreads[0.0]
-    here, there = (one.process._readings for one in (found, usual))
+    here, there = (one.process.readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
 
 

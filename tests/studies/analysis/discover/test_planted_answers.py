@@ -77,7 +77,7 @@ def test_a_study_is_asked_without_what_the_papers_would_bet_on(told):
     views = [told.encoding.features_of(one) for one in HISTORY]
     trusting = Points.of(views, StructureDistances()).trends
     assert trusting[:, 1].any()
-    asked = told._surrogate.points(views).trends
+    asked = told.surrogate.points(views).trends
     assert not asked[:, 1].any()
     assert np.array_equal(asked[:, 0], trusting[:, 0])
 
