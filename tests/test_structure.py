@@ -257,3 +257,110 @@ def test_names_of_tests_have_at_most_70_characters():
         if isinstance(node, ast.FunctionDef)
     ]
     assert [name for name in names if name.startswith("test_") and len(name) > 70] == []
+
+
+# Tests use public names of the product: a use of a private one, by place and name, is an exception with its reason.
+PRIVATE_USES: dict[str, str] = {}
+OWN = ("self", "cls")
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+BY_NAME = ("setattr", "delattr", "getattr", "hasattr", "patch", "object", "attrgetter", "methodcaller")
+
+
+def is_private(name: str) -> bool:
+    """Whether a name has one underscore before it; those after it as well are protocols, as of IPython."""
+    return re.fullmatch(r"_[^\W_]\w*(?<!_)", name) is not None
+
+
+def is_own(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in OWN
+
+
+def names_defined_in(tree: ast.Module) -> Iterator[str]:
+    """The functions and classes of a module, the variables of both, and the attributes that methods assign."""
+    for node in ast.walk(tree):
+        if isinstance(node, NAMED):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node.value):
+            yield node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "object.__setattr__" and is_own(node.args[0]):
+            yield str(getattr(node.args[1], "value", ""))
+        if isinstance(node, ast.Module | ast.ClassDef):
+            plain = [one for one in node.body if not isinstance(one, NAMED)]
+            found = [part for one in plain for part in ast.walk(one) if isinstance(part, ast.Name)]
+            yield from (part.id for part in found if isinstance(part.ctx, ast.Store))
+
+
+def names_used_in(tree: ast.Module) -> Iterator[str]:
+    """The attributes of other objects, the names imported from the product, and those that calls give as a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not is_own(node.value):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BY_NAME:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            yield from (text.rpartition(".")[2] for text in texts)
+
+
+def test_tests_use_no_private_name_of_the_product():
+    private = {name for tree in TREES.values() for name in names_defined_in(tree) if is_private(name)}
+    uses = [
+        f"{name_of(path)}: {name}"
+        for path in TESTS
+        for name in names_used_in(ast.parse(path.read_text()))
+        if name in private
+    ]
+    assert sorted(set(uses) - PRIVATE_USES.keys()) == []
+    assert sorted(PRIVATE_USES.keys() - set(uses)) == [], "no longer needed"
+    assert len(uses) <= 10
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "runner._plan",
+        "runner.pack()._plan()",
+        "runner._plan = 1",
+        "from studies.study import _plan",
+        "monkeypatch.setattr(studies.study, '_plan', 1)",
+        "monkeypatch.setattr('studies.study._plan', 1)",
+        "patch.object(Study, '_plan')",
+        "getattr(study, '_plan')",
+    ],
+)
+def test_uses_of_private_names_are_found(use):
+    assert "_plan" in names_used_in(ast.parse(use))
+
+
+@pytest.mark.parametrize("use", ["self._plan", "_plan(1)", "from support.plans import _plan", "row['_plan']"])
+def test_other_names_with_an_underscore_are_no_uses(use):
+    assert "_plan" not in names_used_in(ast.parse(use))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def _plan(): ...",
+        "class _plan: ...",
+        "class A:\n    async def _plan(self): ...",
+        "class A:\n    _plan: int = 1",
+        "class A:\n    def __init__(self):\n        self._plan, self.steps = 1, 2",
+        "class A:\n    def __init__(self):\n        object.__setattr__(self, '_plan', 1)",
+        "if True:\n    _plan = 1",
+        "_plan, steps = 1, 2",
+    ],
+)
+def test_definitions_of_private_names_are_found(source):
+    assert "_plan" in names_defined_in(ast.parse(source))
+
+
+@pytest.mark.parametrize("source", ["Trainer._plan = 1", "def plan():\n    _plan = 1", "from ray import _plan"])
+def test_names_of_others_are_not_defined_by_the_product(source):
+    assert "_plan" not in names_defined_in(ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("_a", True), ("_A_B", True), ("_", False), ("__a", False), ("_repr_html_", False)]
+)
+def test_one_underscore_before_a_name_makes_it_private(name, expected):
+    assert is_private(name) is expected
