@@ -1,24 +1,21 @@
-"""SQL queries over a read-only connection, with limits of time and rows."""
+"""SQL queries over a read-only connection, in a process of their own with limits of time, memory and rows."""
 
 import math
 import re
-import sqlite3
+import signal
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import IO, Any, cast
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
-
-from studies.errors import QueryError, message_line
-from studies.ledger.database import storage_error
-from studies.ledger.engine import Access, StorageAddress, open_engine
+from studies.errors import DamagedError, QueryError, StudiesError, message_line
+from studies.ledger import sql_process
+from studies.ledger.database import connection_error
+from studies.ledger.engine import Access, StorageAddress, checked_file, missing_driver, server_arguments
 from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS
 
@@ -26,15 +23,8 @@ _COMMENT = re.compile(r"\s+|--[^\n]*(?:\n|$)|/\*.*?\*/|\(", re.DOTALL)
 _READING = ("select", "with", "values", "explain")
 _READING_SQLITE = (*_READING, "pragma")
 _READING_POSTGRES = (*_READING, "table", "show")
-_PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list"})
-_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _ROWS_OF_POSTGRES = ("select", "with", "values", "table")
-_SQLITE_STEPS_BETWEEN_LOOKS = 20_000
-_LONGEST_VALUE_BYTES = 100_000_000
-_NUMBER_BYTES = 32
-_MOST_DIGITS = 300
-"""Most digits of a number before its point; a longer one is larger than any float, and shown as text."""
-_QUERY_CANCELED = "57014"
+_SECONDS_TO_END = 2.0
 LONGEST_ON_A_SERVER_SECONDS = 3600.0
 """Timeout of a query on a server without a limit."""
 
@@ -47,6 +37,8 @@ class Limits:
         rows: Largest number of rows; None for all.
         seconds: Largest duration, above 0; None for no limit, on a server one hour.
         size_bytes: Largest size of all returned values, and with SQLite of each intermediate value.
+        memory_bytes: Largest memory of SQLite, temporary tables included; the process may take half a gigabyte more.
+        refuses_superuser: Whether to refuse a role of a server that may read the server's files or end sessions.
 
     Raises:
         QueryError: If one is out of range.
@@ -55,6 +47,8 @@ class Limits:
     rows: int | None = None
     seconds: float | None = None
     size_bytes: int = 400_000_000
+    memory_bytes: int = 1 << 30
+    refuses_superuser: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -91,7 +85,71 @@ class QueryResult:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
+class QueryProcess:
+    """Started process that waits for one query; it ends with this process at the latest."""
+
+    def __init__(self, url: str) -> None:
+        """Start a process for a storage; for a server it loads the driver."""
+        path = [] if StorageAddress.parse(url).file else sys.path
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", sql_process.__file__, *path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process
+        )
+        self._stdin, self._stdout = cast("tuple[IO[bytes], IO[bytes]]", (self._process.stdin, self._process.stdout))
+
+    def ask(self, request: dict[str, Any]) -> Iterator[Sequence[Any]]:
+        """Send the request and yield the messages of the answer; ``("ended", CODE)`` if the process ends before."""
+        with suppress(EOFError, BrokenPipeError):
+            sql_process.send(self._stdin, request)
+            while True:
+                yield sql_process.receive(self._stdout)
+        yield "ended", self._process.wait()
+
+    def close(self) -> None:
+        """End the process, after it has stopped the query on its server."""
+        try:
+            self._stdin.close()
+            self._process.wait(_SECONDS_TO_END)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            pass
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._stdout.close()
+
+
+class SpareProcess:
+    """Process that waits for the next query of a storage, so that the query need not wait for its start."""
+
+    def __init__(self, url: str) -> None:
+        """Start nothing yet."""
+        self.url = url
+        self._lock = threading.Lock()
+        self._waiting: QueryProcess | None = None
+
+    def take(self) -> QueryProcess:
+        """Return the waiting process, or a new one."""
+        with self._lock:
+            taken, self._waiting = self._waiting, None
+        return taken or QueryProcess(self.url)
+
+    def prepare(self) -> None:
+        """Start a process if none is waiting."""
+        with self._lock:
+            self._waiting = self._waiting or QueryProcess(self.url)
+
+    def close(self) -> None:
+        """End the waiting process."""
+        if self._waiting is not None:
+            self.take().close()
+
+
+def run_query(
+    url: str, sql: str, limits: Limits = NO_LIMITS, start: Callable[[], QueryProcess] | None = None
+) -> QueryResult:
     """Return the result of one reading SQL statement; values are JSON-able, times ISO 8601 in UTC.
 
     An interruption (Ctrl-C) stops the statement in the database.
@@ -100,6 +158,7 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
         url: URL of the storage.
         sql: SQL statement.
         limits: Limits of time and rows; `QueryResult.is_cut` is whether there are more rows.
+        start: Function that returns the process of the query; None to start one.
 
     Raises:
         QueryError: If it is not one reading statement, takes too long, or the database refuses it.
@@ -107,15 +166,35 @@ def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
     """
     address = StorageAddress.parse(url)
     word = _checked_first_word(sql, _READING_SQLITE if address.file else _READING_POSTGRES)
-    engine = open_engine(address, Access.READ)
-    try:
-        if address.file:
-            return _query_sqlite(engine, sql, limits)
-        return _query_postgres(engine, sql, limits, has_rows=word in _ROWS_OF_POSTGRES)
-    except DBAPIError as error:
-        raise storage_error(error, address) from error
-    finally:
-        engine.dispose()
+    request = {"sql": sql, **asdict(limits), **_connection_of(address), "has_rows": word in _ROWS_OF_POSTGRES}
+    if limits.seconds is None and not address.file:
+        request["seconds"] = LONGEST_ON_A_SERVER_SECONDS
+    rows: list[tuple[object, ...]] = []
+    with closing(start() if start else QueryProcess(url)) as asked:
+        for kind, *parts in asked.ask(request):
+            if kind == "done":
+                columns, is_cut = parts
+                return QueryResult(columns=tuple(columns), rows=tuple(rows), is_cut=is_cut)
+            if kind != "rows":
+                raise _error(kind, parts[0], limits, address)
+            rows += parts[0]
+    raise TypeError("the process of a query sent no answer.")
+
+
+def _connection_of(address: StorageAddress) -> dict[str, Any]:
+    """Return the part of a request that says how to connect.
+
+    Raises:
+        StorageError: If the file or the driver of the server is missing.
+    """
+    if address.file:
+        file = checked_file(address, Access.READ)
+        return {"file": str(file), "uri": file.as_uri()}
+    if find_spec("psycopg") is None:
+        raise missing_driver(address)
+    url = address.url.difference_update_query(["options"])
+    _, arguments = url.get_dialect()().create_connect_args(url)
+    return {"server": {**arguments, **server_arguments(address, Access.READ)}}
 
 
 def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
@@ -133,106 +212,24 @@ def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
     raise QueryError(f"a query must only read, so it begins with one of {listed}; got '{found}'.")
 
 
-def _query_sqlite(engine: Engine, sql: str, limits: Limits) -> QueryResult:
-    """Query a file, opened read-only with reading authorized alone."""
-    with engine.connect() as connection:
-        driver = connection.connection.driver_connection
-        if not isinstance(driver, sqlite3.Connection):
-            raise TypeError(f"expected a connection of sqlite3; got {type(driver)}.")
-        driver.set_authorizer(_authorize)
-        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(limits.size_bytes, _LONGEST_VALUE_BYTES))
-        with _stopped_in_time(driver, limits):
-            return _fetch(lambda: driver.execute(sql), sqlite3.Error, limits)
-
-
-@contextmanager
-def _stopped_in_time(driver: sqlite3.Connection, limits: Limits) -> Iterator[None]:
-    """Stop the statement at its time limit, at an interruption, or at the end of the program."""
-    ends_at = math.inf if limits.seconds is None else time.monotonic() + limits.seconds
-    main = threading.main_thread()
-    # Python raises KeyboardInterrupt in this function, which ends the statement and is then lost
-    driver.set_progress_handler(lambda: time.monotonic() > ends_at or not main.is_alive(), _SQLITE_STEPS_BETWEEN_LOOKS)
-    try:
-        yield
-    except QueryError as error:
-        if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
-            raise
-        if time.monotonic() > ends_at:
-            raise limits.overrun from None
-        raise KeyboardInterrupt from None
-    finally:
-        driver.set_progress_handler(None, 0)
-
-
-def _authorize(action: int, first: str | None, *_: str | None) -> int:
-    """Answer SQLite's question whether a statement may do something."""
-    reads = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and (first or "").lower() in _PRAGMAS)
-    return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
-
-
-def _query_postgres(engine: Engine, sql: str, limits: Limits, *, has_rows: bool) -> QueryResult:
-    """Query a server in a read-only transaction that is rolled back."""
-    import psycopg
-    from psycopg.types.string import TextLoader
-
-    with engine.connect() as connection:
-        connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-        seconds = LONGEST_ON_A_SERVER_SECONDS if limits.seconds is None else limits.seconds
-        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, math.ceil(1000 * seconds))}")
-        driver = connection.connection.driver_connection
-        if not isinstance(driver, psycopg.Connection):
-            raise TypeError(f"expected a connection of psycopg; got {type(driver)}.")
-        with driver.cursor() as cursor:
-            for kind in ("json", "jsonb"):
-                cursor.adapters.register_loader(kind, TextLoader)
-            is_cut_there = has_rows and limits.rows is not None
-
-            def execute() -> psycopg.Cursor[Any]:
-                # prepared, so that the server accepts one statement alone, and % is no placeholder
-                if not is_cut_there:
-                    return cursor.execute(sql.encode(), prepare=True)
-                cursor.execute(b"DECLARE asked NO SCROLL CURSOR FOR " + sql.encode(), prepare=True)
-                return cursor.execute(f"FETCH FORWARD {(limits.rows or 0) + 1} FROM asked".encode())
-
-            try:
-                return _fetch(execute, psycopg.Error, limits)
-            except QueryError as error:
-                if getattr(error.__cause__, "sqlstate", None) == _QUERY_CANCELED and limits.seconds is not None:
-                    raise limits.overrun from None
-                raise
-
-
-def _fetch(execute: Callable[[], Any], refusal: type[Exception], limits: Limits) -> QueryResult:
-    """Run a statement and fetch its rows, one more than requested, to detect further rows."""
-    try:
-        cursor = execute()
-        taken = () if cursor.description is None else islice(cursor, None if limits.rows is None else limits.rows + 1)
-        rows = tuple(_small(taken, limits))
-    except MemoryError as error:
-        raise QueryError("the result of a query must fit in memory; this one does not. Select less.") from error
-    except (refusal, sqlite3.Warning, ValueError) as error:
-        raise QueryError(_refused(str(error))) from error
-    if cursor.description is None:
-        raise QueryError("a query must return a table; this statement has no result.")
-    columns = tuple(column[0] for column in cursor.description)
-    return QueryResult(columns=columns, rows=rows[: limits.rows], is_cut=len(rows[: limits.rows]) < len(rows))
-
-
-def _small(rows: Iterable[Sequence[Any]], limits: Limits) -> Iterator[tuple[object, ...]]:
-    """Yield the rows up to the size limit.
-
-    Raises:
-        QueryError: If all values together are larger than the limit.
-    """
-    left = limits.size_bytes
-    for row in rows:
-        plain = tuple(map(_plain, row))
-        left -= sum(len(value) if isinstance(value, str) else _NUMBER_BYTES for value in plain)
-        if left < 0:
-            raise QueryError(
-                f"the result of a query must be at most {limits.size_bytes:,} bytes; this one is larger. Select less."
-            )
-        yield plain
+def _error(kind: str, said: Any, limits: Limits, address: StorageAddress) -> StudiesError:
+    """Return the error of a query from the last message of its process."""
+    if limits.seconds is not None and (kind == "time" or said == -signal.SIGALRM):
+        return limits.overrun
+    if kind == "storage":
+        return connection_error(message_line(said), address)
+    if kind == "damaged":
+        return DamagedError.of("UTF-8", ValueError(said))
+    if kind == "ended":
+        return QueryError(f"cannot answer the query: its process ended with code {said}. Select less, or try again.")
+    texts = {
+        "memory": "the result of a query must fit in memory; this one does not. Select less.",
+        "size": f"the result of a query must be at most {limits.size_bytes:,} bytes; this one is larger. Select less.",
+        "no table": "a query must return a table; this statement has no result.",
+        "superuser": f"the role of a query here must be an ordinary one; {said} may read files of the server and end "
+        "sessions. Give a role that only reads: deltaspace dashboard --query-storage URL.",
+    }
+    return QueryError(texts.get(kind) or _refused(said))
 
 
 def _refused(message: str) -> str:
@@ -247,18 +244,3 @@ def _refused(message: str) -> str:
         known = f"Its views: {views}. Its tables: {', '.join(sorted(METADATA.tables))}."
         return f"the database refuses the query: {line}. {known}"
     return f"the database refuses the query: {line}."
-
-
-def _plain(value: Any) -> object:
-    """Return a JSON-able value."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Decimal):
-        if value.is_infinite() or value.adjusted() >= _MOST_DIGITS:
-            return str(value)
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
-    if isinstance(value, date):
-        return value.isoformat()
-    return bytes(value).hex() if isinstance(value, bytes | memoryview) else str(value)

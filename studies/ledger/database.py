@@ -82,18 +82,18 @@ def storage_error(error: DBAPIError, address: StorageAddress) -> StorageError:
     message = message_line(error.orig, type(error.orig).__name__)
     if isinstance(error, IntegrityError):
         return StorageError(f"{address.shown} refuses the record ({message}). Nothing was written.")
-    if address.file is not None:
-        return _sqlite_error(message, address)
+    if address.file is not None or is_dropped(error):
+        return connection_error(message, address)
     if is_locked(error):
         return StorageError(f"{address.shown} is locked by another process. Stop that process, or try again.")
-    if is_dropped(error):
-        return StorageError(f"cannot reach {address.shown}: {message}. Is the server running, and the URL right?")
     return StorageError(f"{address.shown} cannot be used: {message}.")
 
 
-def _sqlite_error(message: str, address: StorageAddress) -> StorageError:
-    """Return the same for an SQLite file."""
+def connection_error(message: str, address: StorageAddress) -> StorageError:
+    """Return the error of an SQLite file that cannot be used, or of a server that cannot be reached."""
     file = address.file
+    if file is None:
+        return StorageError(f"cannot reach {address.shown}: {message}. Is the server running, and the URL right?")
     messages = {
         "locked": "is locked by another process. Stop that process, or try again.",
         "not a database": f"must be an SQLite database; {file} is another kind of file. Choose another name.",

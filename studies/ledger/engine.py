@@ -10,7 +10,6 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +23,7 @@ from sqlalchemy.exc import ArgumentError
 
 from search_space.json_text import read_json_text
 from studies.errors import DamagedError, StorageError, StorageUrlError
+from studies.ledger.sql_process import BUSY_TIMEOUT_SECONDS, connect, connect_reading
 from trial_runner.files import expanded, is_pipe_or_device
 
 _DRIVERS = {
@@ -112,7 +112,6 @@ def _file_of(url: URL, shown: str) -> Path:
 WRITES = "deltaspace_writes"
 """Execution option of connections whose transactions write."""
 
-BUSY_TIMEOUT_SECONDS = 5.0
 _LOCK_RETRY_SECONDS = 0.02
 _GATHER_TIMEOUT_MILLISECONDS = 1_000
 SERVER_SETTINGS = "-c timezone=UTC -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
@@ -138,8 +137,12 @@ def open_engine(address: StorageAddress, access: Access) -> Engine:
     return _open_postgres(address, access)
 
 
-def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
-    """Return an engine for a file."""
+def checked_file(address: StorageAddress, access: Access) -> Path:
+    """Return the file of an SQLite storage.
+
+    Raises:
+        StorageUrlError: If the file (unless it may be created) or its folder is missing, or it is no regular file.
+    """
     file = address.file
     if file is None or not file.parent.is_dir():
         raise StorageUrlError(f"the folder of {address.shown} must exist; got {file and file.parent}. Create it first.")
@@ -147,6 +150,12 @@ def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
         raise StorageUrlError(f"no database at {address.shown}; launch a study first.")
     if is_pipe_or_device(file):  # SQLite would block
         raise StorageUrlError(f"an SQLite storage must be a regular file; got {address.shown}. Choose another one.")
+    return file
+
+
+def _open_sqlite(address: StorageAddress, access: Access) -> Engine:
+    """Return an engine for a file."""
+    file = checked_file(address, access)
     same = _SameFile(address, file)
     engine = create_engine(
         address.url,
@@ -207,45 +216,9 @@ def _connect_sqlite(file: Path, access: Access) -> sqlite3.Connection:
         # SQLite creates files for their owner alone, whatever the umask is
         with suppress(OSError):
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    if access is not Access.READ:
-        return _prepared(file, f"mode={access.value}", _prepare_writing)
-    try:
-        return _prepared(file, "mode=ro", _prepare_reading)
-    except sqlite3.OperationalError:
-        # A write-ahead log needs two more files. In a folder that cannot be written they are missing
-        # unless a writer is there; without a writer, the file cannot change.
-        if file.with_name(f"{file.name}-wal").exists():
-            raise
-        return _prepared(file, "mode=ro&immutable=1", _prepare_reading)
-
-
-def _prepared(file: Path, options: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
-    """Return a connection with its settings; close it if they fail.
-
-    Raises:
-        DamagedError: If SQLite returns a name that is not text.
-    """
-    connection = sqlite3.connect(
-        f"{file.as_uri()}?{options}",
-        uri=True,
-        timeout=BUSY_TIMEOUT_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    try:
-        prepare(connection)
-    except BaseException as error:
-        connection.close()
-        if isinstance(error, UnicodeDecodeError):
-            raise DamagedError.of("UTF-8", error) from error
-        raise
-    return connection
-
-
-def _prepare_reading(connection: sqlite3.Connection) -> None:
-    """Set up a reading connection; the last statement fails if the file is unreadable."""
-    connection.execute("PRAGMA query_only = ON")
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if access is Access.READ:
+        return connect_reading(file.as_uri(), str(file))
+    return connect(f"{file.as_uri()}?mode={access.value}", _prepare_writing)
 
 
 def _prepare_writing(connection: sqlite3.Connection) -> None:
@@ -300,8 +273,8 @@ def _begin_sqlite(connection: Connection, same: _SameFile) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _open_postgres(address: StorageAddress, access: Access) -> Engine:
-    """Return an engine for a server."""
+def server_arguments(address: StorageAddress, access: Access) -> dict[str, Any]:
+    """Return the arguments of a server's driver besides the URL's; the URL's own ``options`` come first."""
     options = [str(address.url.query.get("options", "")), SERVER_SETTINGS]
     if access is Access.READ:
         options.append(_SERVER_READ_ONLY)
@@ -309,19 +282,29 @@ def _open_postgres(address: StorageAddress, access: Access) -> Engine:
     arguments["application_name"] = "deltaspace"
     arguments = {name: value for name, value in arguments.items() if name not in address.url.query}
     arguments["options"] = " ".join(options).strip()
+    return arguments
+
+
+def missing_driver(address: StorageAddress) -> StorageError:
+    """Return the error of a server whose driver is not installed."""
+    return StorageError(
+        f"{address.shown} needs the PostgreSQL driver; psycopg is not installed. "
+        "Run: pip install 'deltaspace[postgres]'"
+    )
+
+
+def _open_postgres(address: StorageAddress, access: Access) -> Engine:
+    """Return an engine for a server."""
     try:
         return create_engine(
             address.url.difference_update_query(["options"]),
-            connect_args=arguments,
+            connect_args=server_arguments(address, access),
             pool_pre_ping=True,
             json_serializer=_to_json,
             json_deserializer=_from_json,
         )
     except ImportError:
-        raise StorageError(
-            f"{address.shown} needs the PostgreSQL driver; psycopg is not installed. "
-            "Run: pip install 'deltaspace[postgres]'"
-        ) from None
+        raise missing_driver(address) from None
 
 
 def _to_json(value: object) -> str:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.left_out import leave_out
@@ -46,10 +47,13 @@ class PostgresServer:
     def url(self, database: str) -> str:
         return f"postgresql://deltaspace@/{database}?host={self.folder}"
 
-    def run_sql(self, statement: str) -> None:
+    def connect(self) -> Any:
         import psycopg
 
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+        return psycopg.connect(self.url("postgres"), autocommit=True)
+
+    def run_sql(self, statement: str) -> None:
+        with self.connect() as connection:
             connection.execute(statement)
 
     def new_database(self) -> str:

@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from dashboards.web.cache.study import WatchedStudy
+from studies.analysis.sql import SpareProcess
 from studies.errors import UnknownStudyError
 from studies.ledger.ledger import Ledger
 from studies.records import EventKind, StudyRecord
@@ -20,6 +21,8 @@ class WatchedStorage:
     def __init__(self, url: str) -> None:
         """Open no connection yet."""
         self.url = url
+        self.spare = SpareProcess(url)
+        """Process for the next SQL query."""
         self.session = secrets.token_hex(8)
         """Random id of the process; versions are valid only within it."""
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dashboard")
@@ -81,6 +84,7 @@ class WatchedStorage:
 
     def close(self) -> None:
         """Stop computations and close all connections."""
+        self.spare.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         if self._ledger is not None:
             self._ledger.close()

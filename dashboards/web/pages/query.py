@@ -3,19 +3,20 @@
 from dataclasses import replace
 
 from dashboards.web.pages.page import Page, PageRequest
-from studies.analysis.sql import Limits, run_query
+from studies.analysis.sql import Limits, SpareProcess, run_query
 from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS
 
-MOST_ROWS = 1000
-MOST_SECONDS = 10.0
-MOST_BYTES = 10_000_000
 MOST_CHARACTERS = 20_000
+LIMITS = Limits(rows=1000, seconds=10.0, size_bytes=10_000_000, memory_bytes=1 << 28)
 
 
-def run_sql(url: str, sql: str) -> dict[str, object]:
+def run_sql(spare: SpareProcess, sql: str) -> dict[str, object]:
     """Return the first rows of a query's result."""
-    found = run_query(url, sql, Limits(rows=MOST_ROWS, seconds=MOST_SECONDS, size_bytes=MOST_BYTES))
+    try:
+        found = run_query(spare.url, sql, LIMITS, spare.take)
+    finally:
+        spare.prepare()
     return {"columns": found.columns, "rows": found.rows, "is_cut": found.is_cut}
 
 

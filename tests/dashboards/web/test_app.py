@@ -9,7 +9,7 @@ import pytest
 from support.asked_dashboard import Asker, dashboard_of
 from support.planted_ledger import Planted
 
-from dashboards.web.pages.query import MOST_CHARACTERS, MOST_ROWS
+from dashboards.web.pages.query import LIMITS, MOST_CHARACTERS
 from search_space.published import METHODS
 
 
@@ -82,7 +82,7 @@ def test_sql_is_answered_up_to_a_thousand_rows(asker):
     assert (found["columns"], found["rows"][:2], found["is_cut"]) == (["number"], [[0], [1]], False)
     long = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200) select i from n"
     found = asker.query(long).json
-    assert len(found["rows"]) == MOST_ROWS
+    assert len(found["rows"]) == LIMITS.rows
     assert found["is_cut"]
 
 
@@ -106,7 +106,7 @@ def test_a_question_that_is_none_is_refused(asker):
 def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
     begun, is_over = threading.Semaphore(0), threading.Event()
 
-    def slow(url: str, sql: str) -> dict[str, object]:
+    def slow(spare: object, sql: str) -> dict[str, object]:
         begun.release()
         assert is_over.wait(60)
         return {"rows": [[sql]]}

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
 import pytest
@@ -12,8 +13,9 @@ from support.processes import printed_by
 
 from dashboards.jsonable import to_json
 from dashboards.web.pages.query import run_sql
-from studies.analysis.sql import Limits, QueryResult, run_query
+from studies.analysis.sql import Limits, QueryProcess, QueryResult, run_query
 from studies.errors import QueryError
+from studies.ledger import sql_process
 from studies.ledger.database import superuser
 from studies.ledger.ledger import Ledger
 
@@ -138,21 +140,82 @@ def test_a_query_is_stopped_when_its_time_is_up(two_trials, storage_url):
     assert run_query(storage_url, "SELECT count(*) FROM trials", Limits(seconds=30)).rows == ((2,),)
 
 
-@pytest.fixture
-def little_memory():
-    """SQLite gets ten megabytes, in the whole process."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("PRAGMA hard_heap_limit = 10000000")
-        yield
-        connection.execute("PRAGMA hard_heap_limit = 0")
+MILLION = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000)"
+LONG_STEPS = {
+    "a search in long text": "SELECT instr(printf('%.*c', 90000000, 'a'), printf('%.*c', 40000000, 'a') || 'b')",
+    "a sort of a product": f"{MILLION} SELECT a.i, b.i FROM n AS a, n AS b ORDER BY a.i * b.i",
+    "joined texts": f"{MILLION} SELECT replace(group_concat(i || 'aaaaaaa'), 'a', 'aaaaaaaaa') FROM n",
+}
+MUST_END_SECONDS = 20
+
+
+@pytest.mark.parametrize("name", LONG_STEPS)
+def test_a_long_step_of_sqlite_ends_at_its_time_and_memory(sample_storage, name):
+    started = time.monotonic()
+    with pytest.raises(QueryError, match=r"may take 2 s|must fit in memory|too big"):
+        run_query(sample_storage, LONG_STEPS[name], Limits(seconds=2, memory_bytes=1 << 28))
+    assert time.monotonic() - started < MUST_END_SECONDS
+
+
+@pytest.mark.postgres
+def test_a_server_that_does_not_stop_is_left(postgres_url, postgres_server):
+    Ledger.open(postgres_url).close()
+    session = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(61%'"
+    with ThreadPoolExecutor(1) as pool, postgres_server.connect() as link:
+        asked = pool.submit(run_query, postgres_url, "SELECT pg_sleep(61)", Limits(seconds=2))
+        while not (found := link.execute(session).fetchone()):
+            assert not asked.done()
+        os.kill(found[0], signal.SIGSTOP)
+        try:
+            with pytest.raises(QueryError, match="may take 2 s"):
+                asked.result(MUST_END_SECONDS)
+        finally:
+            os.kill(found[0], signal.SIGCONT)
+
+
+@pytest.mark.postgres
+def test_a_server_stops_once_the_bytes_limit_is_passed(postgres_url):
+    Ledger.open(postgres_url).close()
+    started = time.monotonic()
+    for limits in ({}, {"rows": 1_000_000}):
+        sql = "SELECT repeat('x', 1000000) FROM generate_series(1, 1000000)"  # a terabyte
+        with pytest.raises(QueryError, match=r"^the result of a query must be at most 10,000,000 bytes; this one"):
+            run_query(postgres_url, sql, Limits(size_bytes=10_000_000, seconds=60, **limits))
+    assert time.monotonic() - started < MUST_END_SECONDS
+
+
+@pytest.mark.postgres
+def test_temporary_files_of_a_server_are_limited_where_they_may_be(postgres_url):
+    Ledger.open(postgres_url).close()
+    assert run_query(postgres_url, "SHOW temp_file_limit").rows == (("1GB",),)
+
+
+def test_values_without_a_size_count_too(sample_storage):
+    with pytest.raises(QueryError, match="must be at most 10,000 bytes"):
+        run_query(sample_storage, f"{MILLION} SELECT '' FROM n", Limits(size_bytes=10_000))
 
 
 @pytest.mark.parametrize("storage_url", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("little_memory")
 def test_a_query_that_does_not_fit_in_memory_is_one_line(two_trials, storage_url):
-    refused = refusal(storage_url, "SELECT printf('%.*c', 50000000, 'x')")
-    assert refused == "the result of a query must fit in memory; this one does not. Select less."
-    assert run_query(storage_url, "SELECT count(*) FROM trials").rows == ((2,),)
+    with pytest.raises(
+        QueryError, match=r"^the result of a query must fit in memory; this one does not. Select less.$"
+    ):
+        run_query(storage_url, "SELECT printf('%.*c', 50000000, 'x')", Limits(memory_bytes=10_000_000))
+
+
+def test_a_query_needs_no_main_module(sample_storage):
+    program = f"import studies.analysis.sql as sql; print(sql.run_query({sample_storage!r}, 'SELECT 1').rows)"
+    assert printed_by("-c", program) == "((1,),)\n"
+
+
+def test_a_query_ends_with_the_process_that_asked(sample_storage):
+    process = QueryProcess(sample_storage)
+    file = sample_storage.removeprefix("sqlite:///")
+    limits = {"seconds": None, "rows": None, "size_bytes": 10**8, "memory_bytes": 1 << 28}
+    sql_process.send(process._stdin, {"file": file, "uri": f"file:{file}", "sql": NEVER_ENDS, **limits})
+    process._stdin.close()  # as the system does
+    assert process._process.wait(MUST_END_SECONDS) == 1
+    process.close()
 
 
 @pytest.fixture
