@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,33 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         said = process.stderr.read()
     process.wait(timeout=60)
     assert b"Traceback" not in said
+
+
+INTERRUPTIBLE = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
+"""A shell that begins a process in the background has it ignore interruptions."""
+
+
+def test_an_interruption_during_a_long_search_in_text_ends_at_once(sample_storage: str) -> None:
+    sql = "SELECT instr(printf('%.*c', 90000000, 'a'), printf('%.*c', 40000000, 'a') || 'b')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, "query", sql, "--storage", sample_storage],
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    )
+    asks = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        for _ in range(200):
+            if asks.read_text():
+                break
+            time.sleep(0.1)
+        time.sleep(1)  # the query runs
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, said.lstrip()) == (130, "deltaspace: interrupted.\n")
 
 
 DEEP = ("torch", "ray", "transformers", "optuna", "sqlalchemy")
