@@ -121,9 +121,9 @@ def create_server(storage: WatchedStorage, policy: AccessPolicy) -> uvicorn.Serv
     )
 
 
-def serve(url: str, policy: AccessPolicy, listener: socket.socket) -> None:
+def serve(url: str, policy: AccessPolicy, listener: socket.socket, query_url: str = "") -> None:
     """Serve a storage until Ctrl-C."""
-    storage = WatchedStorage(url)
+    storage = WatchedStorage(url, query_url)
     try:
         create_server(storage, policy).run(sockets=[listener])
     finally:

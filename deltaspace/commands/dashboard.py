@@ -42,6 +42,14 @@ from deltaspace.commands.shell_completion import study_names
     multiple=True,
     help="scheme://host[:port] of a proxy before it; repeatable.",
 )
+@click.option(
+    "--query-storage",
+    metavar="URL",
+    default="",
+    envvar="DELTASPACE_QUERY_STORAGE",
+    show_envvar=True,
+    help="The same database for the query page, with a role that only reads.",
+)
 def dashboard(  # noqa: PLR0913
     study: str | None,
     storage: str,
@@ -53,6 +61,7 @@ def dashboard(  # noqa: PLR0913
     read_only: bool,
     root_path: str,
     origins: tuple[str, ...],
+    query_storage: str,
 ) -> None:
     """Show the studies of a storage in the browser, also while they run.
 
@@ -85,7 +94,7 @@ def dashboard(  # noqa: PLR0913
         import webbrowser
 
         webbrowser.open(shown)
-    serve(storage, policy, listener)
+    serve(storage, policy, listener, query_storage)
 
 
 @contextmanager

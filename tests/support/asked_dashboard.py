@@ -55,11 +55,11 @@ class Asker:
 
 
 @contextmanager
-def serving(url: str, policy: AccessPolicy | None = None) -> Iterator[str]:
+def serving(url: str, policy: AccessPolicy | None = None, query_url: str = "") -> Iterator[str]:
     """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
     policy = policy or AccessPolicy()
     listener = bind_socket(policy, 0)
-    storage = WatchedStorage(url)
+    storage = WatchedStorage(url, query_url)
     server = create_server(storage, policy)
     thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
     thread.start()
@@ -72,6 +72,6 @@ def serving(url: str, policy: AccessPolicy | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def dashboard_of(url: str, policy: AccessPolicy | None = None) -> Iterator[Asker]:
-    with serving(url, policy) as address:
+def dashboard_of(url: str, policy: AccessPolicy | None = None, query_url: str = "") -> Iterator[Asker]:
+    with serving(url, policy, query_url) as address:
         yield Asker(address)

@@ -47,10 +47,10 @@ class PostgresServer:
     def url(self, database: str) -> str:
         return f"postgresql://deltaspace@/{database}?host={self.folder}"
 
-    def connect(self) -> Any:
+    def connect(self, database: str = "postgres") -> Any:
         import psycopg
 
-        return psycopg.connect(self.url("postgres"), autocommit=True)
+        return psycopg.connect(self.url(database), autocommit=True)
 
     def run_sql(self, statement: str) -> None:
         with self.connect() as connection:

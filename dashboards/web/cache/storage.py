@@ -16,12 +16,13 @@ class WatchedStorage:
 
     Args:
         url: URL of the database, which need not exist yet.
+        query_url: The same database for SQL queries, with another role; empty for the same URL.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, query_url: str = "") -> None:
         """Open no connection yet."""
         self.url = url
-        self.spare = SpareProcess(url)
+        self.spare = SpareProcess(query_url or url)
         """Process for the next SQL query."""
         self.session = secrets.token_hex(8)
         """Random id of the process; versions are valid only within it."""

@@ -8,7 +8,7 @@ from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS
 
 MOST_CHARACTERS = 20_000
-LIMITS = Limits(rows=1000, seconds=10.0, size_bytes=10_000_000, memory_bytes=1 << 28)
+LIMITS = Limits(rows=1000, seconds=10.0, size_bytes=10_000_000, memory_bytes=1 << 28, refuses_superuser=True)
 
 
 def run_sql(spare: SpareProcess, sql: str) -> dict[str, object]:

@@ -22,8 +22,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What is served is kept: its storage, port and token."""
     found = SimpleNamespace()
 
-    def serve(url: str, policy: AccessPolicy, listener: socket.socket) -> None:
+    def serve(url: str, policy: AccessPolicy, listener: socket.socket, query_url: str = "") -> None:
         found.url, found.port, found.token = url, listener.getsockname()[1], policy.token
+        found.query_url = query_url
         listener.close()
 
     monkeypatch.setattr(dashboards.web.server, "serve", serve)
@@ -34,6 +35,11 @@ def test_the_address_is_printed(served, sample_storage, capsys):
     assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
     assert served.url == sample_storage
     assert capsys.readouterr().out == f"http://127.0.0.1:{served.port}/\n"
+
+
+def test_queries_may_have_a_role_of_their_own(served, sample_storage):
+    assert main(["dashboard", "--storage", sample_storage, "--port", "0", "--query-storage", "postgresql://r@h/d"]) == 0
+    assert (served.url, served.query_url) == (sample_storage, "postgresql://r@h/d")
 
 
 def test_a_study_opens_on_its_page(served, sample_storage, capsys):

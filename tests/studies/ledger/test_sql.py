@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
 import pytest
+from support.asked_dashboard import dashboard_of
 from support.processes import printed_by
 
 from dashboards.jsonable import to_json
@@ -320,6 +321,36 @@ def test_a_superuser_is_told_from_an_ordinary_role(postgres_url, postgres_server
     finally:
         postgres_server.drop_database("of_the_ordinary")
         postgres_server.run_sql("DROP ROLE ordinary")
+
+
+READER = """
+CREATE ROLE reader LOGIN;
+GRANT CONNECT ON DATABASE {name} TO reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+"""
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("storage_url", ["postgres"], indirect=True)
+def test_a_query_of_the_page_takes_a_reader_and_no_superuser(two_trials, postgres_url, postgres_server):
+    with dashboard_of(postgres_url) as asker:
+        answer = asker.query("SELECT count(*) FROM trials")
+    assert answer.status == 409
+    assert answer.json["problem"] == (
+        "the role of a query here must be an ordinary one; deltaspace may read files of the server and end sessions. "
+        "Give a role that only reads: deltaspace dashboard --query-storage URL."
+    )
+    name = postgres_url.partition("@/")[2].partition("?")[0]
+    with postgres_server.connect(name) as link:
+        link.execute(READER.format(name=name))
+    try:
+        with dashboard_of(postgres_url, query_url=postgres_url.replace("deltaspace@", "reader@")) as asker:
+            assert asker.query("SELECT count(*) FROM trials").json["rows"] == [[2]]
+            assert "permission denied" in asker.query("SELECT pg_read_file('/etc/passwd')").json["problem"]
+            assert asker.query("SELECT place FROM leaderboard WHERE 1 = 0").json["columns"] == ["place"]
+    finally:
+        with postgres_server.connect(name) as link:
+            link.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
 @pytest.mark.postgres
