@@ -1,7 +1,6 @@
 """Predictions of the surrogate for the trials of a ledger."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
@@ -46,13 +45,7 @@ def history_of(
         examples=None if examples is None else examples.whole,
         rung_examples=None if examples is None else examples.rungs,
     )
-    return [
-        replace(
-            model.observation(trial, readings.get(trial.number, ())),
-            ended_at=0.0 if trial.ended_at is None else trial.ended_at.timestamp(),
-        )
-        for trial in trials
-    ]
+    return [model.observation(trial, readings.get(trial.number, ())) for trial in trials]
 
 
 class RecordedFeatures:

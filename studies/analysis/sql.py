@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import IO, Any, cast
 
@@ -85,6 +86,21 @@ class QueryResult:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+@cache
+def _end_with_main_thread() -> None:
+    """End running processes when the main thread has ended, since Python waits for threads that wait for them."""
+
+    def wait() -> None:
+        threading.main_thread().join()
+        for process in tuple(_RUNNING):
+            process.kill()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 class QueryProcess:
     """Started process that waits for one query; it ends with this process at the latest."""
 
@@ -98,6 +114,8 @@ class QueryProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for this process
         )
+        _RUNNING.add(self._process)
+        _end_with_main_thread()
         self._stdin, self._stdout = cast("tuple[IO[bytes], IO[bytes]]", (self._process.stdin, self._process.stdout))
 
     def ask(self, request: dict[str, Any]) -> Iterator[Sequence[Any]]:
@@ -118,6 +136,7 @@ class QueryProcess:
         finally:
             self._process.kill()
             self._process.wait()
+            _RUNNING.discard(self._process)
             self._stdout.close()
 
 

@@ -43,7 +43,7 @@ class FactoredSampler(BaseSampler):
 
     A published method or point has its name as user attribute ``method``. The sampler sets it when it retunes one, and
     users set it when they enqueue one. Trials whose parameters are no complete proposal of the space are ignored.
-    Ended trials count in the order of numbers, since end times differ between launches.
+    Ended trials count in the order of their numbers, since a foreign study need not have end times.
 
     Attributes:
         search: Factored search of the space.

@@ -92,6 +92,7 @@ class Proposer:
         self._first_rates = initial_design.rates(space.options.learning_rates)
         self.model = model
         self.trials: list[Observation] = []
+        self._last_end = 0.0
         self.left_out: dict[str, str] = {}
 
     @property
@@ -118,6 +119,7 @@ class Proposer:
         for trial in trials:
             self.trials.append(self.model.observation(trial, readings.get(trial.number, ())))
             self._mark_tried(trial.fingerprint, trial.method)
+        self._last_end = max((one.ended_at for one in self.trials), default=0.0)
 
     def propose(self) -> Candidate:
         """Return a candidate that was not tried before and record it as the next running trial.
@@ -153,9 +155,13 @@ class Proposer:
     def end_trial(
         self, number: int, state: TrialState, score: float | None = None, *, size: float | None = None
     ) -> None:
-        """Record the final state; ``score`` of complete trials, and ``size`` of studies with a size goal."""
+        """Record the final state; ``score`` of complete trials, and ``size`` of studies with a size goal.
+
+        Trials must end in the order of the ledger's end times, since the surrogate reads them in that order.
+        """
         values = None if score is None else (score, *(() if size is None else (size,)))
-        self.trials[number] = replace(self.trials[number], state=state, values=values)
+        self._last_end += 1
+        self.trials[number] = replace(self.trials[number], state=state, values=values, ended_at=self._last_end)
 
     def win_probabilities(self, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
         """Return the probability that each trial beats its rival; trials with too little data are left out."""

@@ -221,7 +221,7 @@ class FactoredSearch:
             history: All trials, in the order of their numbers.
             numbers: Numbers of the trials in question.
         """
-        posterior = self._surrogate.posterior(history, is_settled=True)
+        posterior = self._surrogate.posterior(history)
         trials, (means, sizes) = self._observed(history, posterior)
         found = {}
         for number in numbers:

@@ -41,8 +41,9 @@ class Observation:
         origin: ``published``, ``proposed`` or ``replicate``.
         state: State of the trial.
         readings: Scores measured so far.
-        ended_at: Time of the end in any unit. Readings are ordered by it, then by number and fraction; those of trials
-            that have not ended come last.
+        ended_at: Time of the end, or any number in the same order. Readings are ordered by it, then by number and
+            fraction; those of trials that have not ended come last. So hyper-parameters that were fitted to the first
+            trials stay fitted, however many trials run at once.
         values: Score of a complete trial, and its size if there is a size goal.
         proposal: Parameters with which the trial was proposed.
         head_learning_rate: Peak learning rate of the task head; None for the rate of the study.

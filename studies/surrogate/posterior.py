@@ -111,7 +111,7 @@ class SurrogateFitter:
         self._structures = StructureDistances()
         self._features: dict[str, Features] = {}
         self._collector = ReadingCollector()
-        self._fits: dict[bool, tuple[int, bytes, tuple[Hyperparameters, Units]]] = {}
+        self._last_fit: tuple[bytes, tuple[Hyperparameters, Units]] | None = None
 
     def n_observed_trials(self, history: Sequence[Observation]) -> int:
         """Return the number of trials with a reading."""
@@ -124,17 +124,16 @@ class SurrogateFitter:
             known = self._features[observation.fingerprint] = self._features_of(observation)
         return known
 
-    def posterior(self, history: Sequence[Observation], *, is_settled: bool = False) -> Posterior:
+    def posterior(self, history: Sequence[Observation]) -> Posterior:
         """Return the posterior given the readings of a history; trials without readings do not count.
+
+        Hyper-parameters are fitted to the first trials that ended, so that readings of running ones cause no new fit.
 
         Args:
             history: All trials, in the order of their numbers.
-            is_settled: Whether hyper-parameters are fitted to ended trials alone, so that readings of running trials
-                do not cause a new fit.
         """
         arrays = self._collector.collect(history)
-        fitted_to = _ended(arrays, history) if is_settled else arrays
-        values, units = self._fit(fitted_to, history, is_settled=is_settled)
+        values, units = self._fit(_ended(arrays, history), history)
         readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units)
         process = GaussianProcess(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points)
@@ -150,9 +149,7 @@ class SurrogateFitter:
         """Return model features as arrays."""
         return Points.of(features, self._structures, self._expected_rates, self._rules)
 
-    def _fit(
-        self, arrays: ReadingArrays, history: Sequence[Observation], *, is_settled: bool
-    ) -> tuple[Hyperparameters, Units]:
+    def _fit(self, arrays: ReadingArrays, history: Sequence[Observation]) -> tuple[Hyperparameters, Units]:
         """Return hyper-parameters fitted to the readings at the last checkpoint, and the spreads of those readings."""
         count = arrays.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
@@ -160,13 +157,11 @@ class SurrogateFitter:
             return self._priors.medians, Units()
         early = arrays.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
-        known = self._fits.get(is_settled)
-        if known is None or known[:2] != (at, key):
+        if self._last_fit is None or self._last_fit[0] != key:
             readings, scores, losses = self._readings(early, history, Units())
             units = Units(scores=scores.units, losses=losses.units)
-            known = at, key, (fit_hyperparameters(readings, self._structures, self._priors), units)
-            self._fits[is_settled] = known
-        return known[2]
+            self._last_fit = key, (fit_hyperparameters(readings, self._structures, self._priors), units)
+        return self._last_fit[1]
 
     def _readings(
         self, arrays: ReadingArrays, history: Sequence[Observation], units: Units

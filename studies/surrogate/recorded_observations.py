@@ -27,10 +27,7 @@ class ObservationModel:
     goal: SizeGoal | None = None
 
     def observation(self, trial: TrialRecord, readings: Sequence[Reading] = ()) -> Observation:
-        """Return the observation of a recorded trial.
-
-        Its end time is left out, since it differs from launch to launch.
-        """
+        """Return the observation of a recorded trial."""
         size = () if self.goal is None else (self.goal.size(trial),)
         return Observation(
             number=trial.number,
@@ -42,6 +39,7 @@ class ObservationModel:
             origin=trial.origin,
             state=trial.state,
             readings=tuple(self.measured(one.step, one.score, loss_of(one)) for one in readings),
+            ended_at=0.0 if trial.ended_at is None else trial.ended_at.timestamp(),
             head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
             values=None if trial.score is None else (trial.score, *size),
             proposal=trial.proposal,

@@ -134,7 +134,7 @@ class GoldenStudy:
         if state is None:
             return False
         last = score if state is TrialState.COMPLETE else None
-        ended_at = START + timedelta(minutes=number, seconds=100 + clock)
+        ended_at = START + timedelta(days=1, seconds=clock)
         self.records[number] = replace(
             self.records[number], state=state, score=last, steps=step, last_score=score, ended_at=ended_at
         )

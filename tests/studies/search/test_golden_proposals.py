@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = {
-    "factored": "285282930a3876dc",
+    "factored": "0920efe5978de8f0",
     "tpe": "71953830cd805044",
     "random": "ad02a0196356875b",
     "nsga2": "4a9395d2289ad895",

@@ -1,10 +1,12 @@
 """The search is told all that the ledger holds, and the same whether or not it was rebuilt."""
 
 import math
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from support.factored_search import proposed
-from support.simulated_search import record_of, score_of
+from support.simulated_search import readings_of, record_of, score_of
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import Reading, TrialState
@@ -38,6 +40,24 @@ def test_proposer_receives_reading_progress_and_error(space):
     assert [one.state for one in live.trials] == [TrialState.COMPLETE, TrialState.RUNNING, TrialState.FAILED]
     assert failed.readings == ()
     assert rebuilt.trials == live.trials
+
+
+def test_rebuilt_search_knows_the_order_in_which_trials_ended(space):
+    order = [18, 5, 0, 9, 19, 3, 14, 16, 1, 7, 12, 2, 17, 10, 4, 15, 6, 13, 8, 11]
+    live, rebuilt, by_number = (proposer_of(space, published=("lora_qv",)) for _ in range(3))
+    begun = [live.propose() for _ in order]
+    records = [record_of(one, number, space, TrialState.COMPLETE) for number, one in enumerate(begun)]
+    first = max(one.ended_at for one in records if one.ended_at is not None)
+    for place, number in enumerate(order):
+        live.add_reading(number, 4, score_of(number))
+        live.end_trial(number, TrialState.COMPLETE, records[number].score)
+        records[number] = replace(records[number], ended_at=first + timedelta(seconds=place))
+    rebuilt.replay(records, readings_of(records))
+    at_once = [replace(one, ended_at=first) for one in records]
+    by_number.replay(at_once, readings_of(records))
+    proposals = [[proposer.propose().fingerprint for _ in range(3)] for proposer in (live, rebuilt, by_number)]
+    assert proposals[0] == proposals[1]
+    assert proposals[0] != proposals[2]
 
 
 def test_scores_that_are_no_shares_have_no_error_that_is_known():

@@ -44,7 +44,7 @@ def test_the_chance_is_that_of_a_normal_difference_to_the_best(encoding, win_pro
     asked = trials if has_published else [replace(one, method=None) for one in trials]
     found = win_probabilities(asked, [19])[19]
     surrogate = SurrogateFitter(encoding.features_of)
-    posterior = surrogate.posterior(asked, is_settled=True)
+    posterior = surrogate.posterior(asked)
     means, covariance = posterior.joint([surrogate.features(one) for one in asked])
     best = int(np.argmax(means[: 2 if has_published else 19]))
     variance = covariance[19, 19] + covariance[best, best] - 2 * covariance[19, best]
@@ -100,14 +100,23 @@ def test_hyper_parameters_are_those_of_what_has_ended(encoding, trials):
     surrogate = SurrogateFitter(encoding.features_of)
     more = [*trials, replace(half_way(trials[5], 0.2), number=20, fingerprint="another")]
 
-    def fit(history: list[Observation], *, is_settled: bool) -> list[float]:
-        return [*surrogate.posterior(history, is_settled=is_settled).process.values.logarithms]
+    def fit(history: list[Observation]) -> list[float]:
+        return [*surrogate.posterior(history).process.values.logarithms]
 
-    ended = trials[:16]
+    ended = [replace(one, ended_at=place) for place, one in enumerate(trials[:16])]
     running = [half_way(one, 0.3) for one in trials[16:]]
-    assert fit([*ended, *running], is_settled=True) == fit(ended, is_settled=True)
-    assert fit([*ended, *running, more[20]], is_settled=True) == fit(ended, is_settled=True)
-    # all that was read of twenty-two trials is another thing than what was read of the sixteen that have ended
-    both = [*ended, *running, more[20], replace(more[20], number=21, fingerprint="a third")]
-    assert fit(both, is_settled=False) != fit(ended, is_settled=True)
-    assert fit(both, is_settled=True) == fit(ended, is_settled=True)
+    assert fit([*ended, *running]) == fit(ended)
+    assert fit([*ended, *running, more[20], replace(more[20], number=21, fingerprint="a third")]) == fit(ended)
+
+
+def test_hyper_parameters_follow_the_order_of_ends_not_of_numbers(encoding, trials):
+    def fit(ends: list[int]) -> list[float]:
+        surrogate = SurrogateFitter(encoding.features_of)
+        history = [replace(one, ended_at=end) for one, end in zip(trials, ends, strict=True)]
+        return [*surrogate.posterior(history).process.values.logarithms]
+
+    forwards, backwards = list(range(20)), list(range(20, 0, -1))
+    assert fit(forwards) == fit([0] * 20)
+    assert fit(forwards) != fit(backwards)
+    # the sixteen that ended first decide, in whatever order the last four end
+    assert fit(forwards) == fit([*range(16), 19, 18, 17, 16])
