@@ -201,7 +201,7 @@ def run_query(
 
 
 def _connection_of(address: StorageAddress) -> dict[str, Any]:
-    """Return the part of a request that says how to connect.
+    """Return the entries of a request for the connection.
 
     Raises:
         StorageError: If the file or the driver of the server is missing.

@@ -171,7 +171,7 @@ SPACES: Mapping[str, Mapping[str, object]] = {
 
 
 def named_space(given: object) -> object:
-    """Return the section of a name, or what was given in its place.
+    """Return the section of a name; anything else unchanged.
 
     Raises:
         ValueError: If it is a text and no such name.

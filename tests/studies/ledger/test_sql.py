@@ -3,6 +3,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,7 @@ from support.asked_dashboard import dashboard_of
 from support.processes import printed_by
 
 from dashboards.jsonable import to_json
-from studies.analysis.sql import Limits, QueryProcess, QueryResult, run_query
+from studies.analysis.sql import Limits, QueryResult, run_query
 from studies.errors import QueryError
 from studies.ledger import sql_process
 from studies.ledger.database import superuser
@@ -209,13 +211,14 @@ def test_a_query_needs_no_main_module(sample_storage):
 
 
 def test_a_query_ends_with_the_process_that_asked(sample_storage):
-    process = QueryProcess(sample_storage)
+    command = [sys.executable, "-I", "-S", sql_process.__file__]
     file = sample_storage.removeprefix("sqlite:///")
     limits = {"seconds": None, "rows": None, "size_bytes": 10**8, "memory_bytes": 1 << 28}
-    sql_process.send(process._stdin, {"file": file, "uri": f"file:{file}", "sql": NEVER_ENDS, **limits})
-    process._stdin.close()  # as the system does
-    assert process._process.wait(MUST_END_SECONDS) == 1
-    process.close()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        sql_process.send(process.stdin, {"file": file, "uri": f"file:{file}", "sql": NEVER_ENDS, **limits})
+        process.stdin.close()  # as the system does
+        assert process.wait(MUST_END_SECONDS) == 1
 
 
 @pytest.fixture
@@ -247,7 +250,8 @@ def test_a_query_of_a_thread_ends_with_the_program(two_trials, storage_url):
     script = (
         "import threading, time\nfrom studies.analysis.sql import Limits, run_query\n"
         f"asked = {storage_url!r}, {NEVER_ENDS!r}, Limits(seconds=60)\n"
-        "asking = threading.Thread(target=run_query, args=asked)\nasking.start()\ntime.sleep(1)\nprint(asking.is_alive())"
+        "asking = threading.Thread(target=run_query, args=asked)\nasking.start()\n"
+        "time.sleep(1)\nprint(asking.is_alive())"
     )
     began = time.monotonic()
     assert printed_by("-c", script) == "True\n"
