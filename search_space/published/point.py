@@ -77,11 +77,13 @@ class PublishedPoint(str):
             InvalidEditError: If it is not valid on the backbone.
         """
         structure = self.structure(shape, scale=scale)
-        stored, share = count(structure, shape).stored, self.method.attention_share
         if not self.has_fixed_size:
+            share = self.method.attention_share
             if share is None:
-                share = count_edits(structure.attention, shape).stored / stored
+                sides = [count_edits(edits, shape).stored for edits in (structure.attention, structure.ffn)]
+                share = sides[0] / sum(sides)
             return solve(structure, shape, attention_share=share, parameters=parameters)
+        stored = count(structure, shape).stored
         if stored > parameters:
             raise BudgetError(f"{self} stores {stored:,} parameters; the budget is {parameters:,}.")
         return structure

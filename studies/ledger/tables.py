@@ -49,6 +49,9 @@ def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
     return str(compiler.visit_create_index(create, **options))
 
 
+_MOST_CHARACTERS = 64
+
+
 class UtcTime(TypeDecorator[datetime]):
     """Aware time in UTC; on SQLite a text of fixed width that ends in ``+00:00``, so that it sorts."""
 
@@ -77,7 +80,8 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None or isinstance(value, datetime):
             return None if value is None else value.astimezone(UTC)
         try:
-            return datetime.fromisoformat(value).astimezone(UTC)
+            # a longer text is no time, and the error repeats it
+            return datetime.fromisoformat(value[:_MOST_CHARACTERS]).astimezone(UTC)
         except (ValueError, TypeError, OverflowError) as error:
             raise DamagedError.of("a time", error) from error
 

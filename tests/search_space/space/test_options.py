@@ -32,7 +32,7 @@ def test_all_published_methods_are_all_that_there_are():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"attention_forms": ("lora",)}, f"must be among {', '.join(SEARCHED_FORMS)}; got 'lora'"),
+        ({"attention_forms": ("lorank",)}, f"must be among {', '.join(SEARCHED_FORMS)}; got 'lorank'"),
         ({"ffn_forms": ("bottleneck", "prompt")}, "got 'prompt'"),
         ({"ffn_forms": ("const", "const")}, "must not name anything twice"),
         ({"learning_rates": {"prefix": (1e-3, 1e-2)}}, "got 'prefix'"),

@@ -150,6 +150,7 @@ def test_every_option_of_the_space_can_be_set_in_the_study_file():
         "size": [0.125, 1],
         "max_extra_flops": 1_000_000,
         "mergeable": True,
+        "exportable": "peft",
     }
     rates = {"full": [1e-5, 1e-4], "head": [1e-4, 1e-2]}
     search = {"published": ["intrinsic_said:dint=200"]}
