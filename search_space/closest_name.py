@@ -12,6 +12,9 @@ _OTHER_WORDS = {
 }
 """Names of forms by the methods that are known for them."""
 
+_MOST_CHARACTERS = 100
+"""Longest name for which others are looked for; a longer one is no misspelling."""
+
 
 def closest_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:
     """Return the valid names that another most likely stands for: at most three, none if nothing is near.
@@ -22,6 +25,8 @@ def closest_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> li
         known: Valid names.
         cutoff: Least similarity in [0, 1]; see `difflib.get_close_matches`.
     """
+    if len(name) > _MOST_CHARACTERS:
+        return []
     names, word = list(known), name.lower()
     if _OTHER_WORDS.get(word) in names:
         return [_OTHER_WORDS[word]]

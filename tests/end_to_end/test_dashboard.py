@@ -752,6 +752,8 @@ def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
             look.wait_for_text(".tile b", "24 / 24")
             look.wait_for_text("section .more", "none")
             for name, path in PATHS.items():
+                if name == "query" and storage_url.startswith("postgresql"):
+                    continue  # a superuser's queries are refused
                 look.open(path)
                 assert look.count("#page > *") > 0, name
                 assert look.count(".problem") == 0, name
