@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pytest
 from support import rotation
-from support.left_out import WORDS
+from support.missing_programs import WORDS
 from support.postgres import PostgresServer
 from support.tiny_models import TINY_FAMILIES, save_model, save_tokenizer
 

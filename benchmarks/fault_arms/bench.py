@@ -203,7 +203,7 @@ def seconds_to_end(process: Launch, began_at: float | None = None) -> float:
 
 def wrong_error(study: Study, *texts: str, launch: int = -1) -> list[str]:
     """Return a problem unless a launch has ended with an error of this library that contains the texts."""
-    lines = study.said(launch).splitlines() or [""]
+    lines = study.log(launch).splitlines() or [""]
     line, code = lines[-1], study.launches[launch].poll()
     is_right = code == 1 and line.startswith("studies.errors.") and all(text in line for text in texts)
     return [] if is_right else [f"a launch must end with {' … '.join(texts)!r}; got {line!r} ({code})"]

@@ -85,7 +85,7 @@ def _changed(bench: Bench) -> Outcome:
     before, problems, seconds = study.recorded(), [], []
     for name, value, differs in (("sampler", "random", "search.sampler"), ("replicates", "2", "search.replicates")):
         seconds.append(seconds_to_end(study.launch(**{name: value})))
-        output = study.said()
+        output = study.log()
         if study.launches[-1].poll() != 1 or "StudyChangedError" not in output or differs not in output:
             problems.append(f"a changed {name} must be refused; got {output[-200:]!r}")
     if study.recorded() != before:

@@ -118,7 +118,7 @@ def _events(study: Study) -> list[EventRecord]:
 def _out_of_memory(bench: Bench) -> Outcome:
     """Let a trial use all memory of a node; it alone must fail, with an event for each end of its worker."""
     with _cluster(bench, cpus=0) as cluster:
-        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", hungry=str(_FAULTY))
+        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", leaks_memory=str(_FAULTY))
         study.start = start
         study.folder.mkdir()
         lines = (line.partition(":") for line in _MEMORY.read_text().splitlines())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from support.killed_study import Study, actors, finish, wait_for, wait_for_ends
-from support.ray_parts import driver, everybody, freeze, left, named
+from support.ray_parts import driver, freeze, left, live_processes, named
 
 from fault_arms.bench import Bench, Case, Outcome, fault_outcome, seconds_to_end, wrong_error
 
@@ -19,7 +19,7 @@ _SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "stopped by SIGTERM"}
 def _lost(bench: Bench, *, part: str) -> Outcome:
     """Kill an essential process of Ray; the launch must end with an error, the next one must continue."""
     study = bench.launched_study("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
-    process, started = study.launches[-1], everybody(study.launches[-1])
+    process, started = study.launches[-1], live_processes(study.launches[-1])
     os.kill(named(process, part), signal.SIGKILL)
     seconds = seconds_to_end(process)
     problems = wrong_error(study, "Ray stopped", "Nothing is lost: launch again to continue.")
@@ -44,7 +44,7 @@ def _hung(bench: Bench, *, part: str) -> Outcome:
 def _hung_then_stopped(bench: Bench, *, part: str) -> Outcome:
     """Stop a process and send SIGTERM; the launch must end."""
     study = bench.launched_study("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
-    process, started = study.launches[-1], everybody(study.launches[-1])
+    process, started = study.launches[-1], live_processes(study.launches[-1])
     freeze(driver(process) if part == "driver" else actors(process, part, study)[0])
     return _ended(study, started, [process.pid], "SIGTERM")
 
@@ -52,7 +52,7 @@ def _hung_then_stopped(bench: Bench, *, part: str) -> Outcome:
 def _signalled(bench: Bench, *, backend: str, name: str, to_all: bool) -> Outcome:
     """Send a signal to the launch alone or to all of its processes."""
     study = bench.launched_study("sqlite", backend, _TRIALS[backend])
-    process, started = study.launches[-1], everybody(study.launches[-1])
+    process, started = study.launches[-1], live_processes(study.launches[-1])
     return _ended(study, started, [process.pid, *(started if to_all else ())], name)
 
 
@@ -63,7 +63,7 @@ def _ended(study: Study, started: list[int], pids: list[int], name: str) -> Outc
         with suppress(ProcessLookupError):  # it has ended with another one
             os.kill(pid, signal.Signals[name])
     seconds = seconds_to_end(process)
-    output, code = study.said(), process.poll()
+    output, code = study.log(), process.poll()
     problems = [f"process {pid} is left" for pid in left(started)]
     if name in _SIGNALS and (code != 0 or _SIGNALS[name] not in output or "Traceback" in output):
         problems.append(f"{name} ended the launch with {code}: {output[-200:]!r}")

@@ -41,7 +41,7 @@ def _deadly(bench: Bench, *, backend: str) -> Outcome:
         process.wait(300)
         killed_at = time.monotonic()
         process = study.launch()
-        wait_for(study.said, process, study)
+        wait_for(study.log, process, study)
         seconds.append(time.monotonic() - killed_at)
     finish(study, process)
     return fault_outcome(study, seconds, failed_alone(study, _FAULTY, "lost 3 times in a row"), times=3, given_up=1)
@@ -52,7 +52,7 @@ def _killed_by_kernel(bench: Bench, *, backend: str) -> Outcome:
     (group := _GROUPS / bench.folder.name).mkdir()
     began_at = time.monotonic()
     (group / "memory.limit_in_bytes").write_text(str(_ROOM_BYTES[backend]))
-    study = bench.study("sqlite", backend, _TRIALS[backend], hungry=str(_FAULTY))
+    study = bench.study("sqlite", backend, _TRIALS[backend], leaks_memory=str(_FAULTY))
     while not study.launches or study.launches[-1].poll():
         (group / "cgroup.procs").write_text(str(study.launch().pid))
         study.launches[-1].wait(300)

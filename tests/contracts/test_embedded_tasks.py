@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.somebodys_package import run_with_package
+from support.foreign_package import run_with_package
 
 from search_space.dimensions import StackKind
 from trial_runner.backbones import load_tokenizer, tokenizer_id
@@ -57,7 +57,7 @@ def read():
 
 PARITY = EmbeddedTask(kind="classification", read=read, digest=lambda: "1")
 """,
-        points={"deltaspace.tasks": "parity = somebodys_module:PARITY"},
+        points={"deltaspace.tasks": "parity = foreign_module:PARITY"},
         script=f"""
 from pathlib import Path
 from studies.study_file import specification_from_mapping

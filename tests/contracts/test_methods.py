@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from support.foreign_package import run_with_package
 from support.smallest import smallest_count
-from support.somebodys_package import run_with_package
 
 from search_space.backbones import shape_of
 from search_space.backbones.shape import BackboneShape
@@ -105,7 +105,7 @@ def test_the_method_of_an_installed_package_is_known_by_its_name_and_sized(tmp_p
     printed = run_with_package(
         tmp_path,
         source=SOMEBODYS,
-        points={"deltaspace.methods": "mine = somebodys_module:MINE"},
+        points={"deltaspace.methods": "mine = foreign_module:MINE"},
         script="""
 from search_space.backbones import FAMILIES, shape_of
 from search_space.published import METHODS, published_method

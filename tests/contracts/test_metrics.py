@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.somebodys_package import run_with_package
+from support.foreign_package import run_with_package
 
 from trial_runner.tasks import METRICS, TASK_KINDS, Metric, score_of
 from trial_runner.tasks.metrics import Measures
@@ -120,7 +120,7 @@ DIGITS = Metric(
     compute=lambda texts, references: sum(text.isdigit() for text in texts) / len(texts),
 )
 """,
-        points={"deltaspace.metrics": "errors = somebodys_module:ERRORS\ndigits = somebodys_module:DIGITS"},
+        points={"deltaspace.metrics": "errors = foreign_module:ERRORS\ndigits = foreign_module:DIGITS"},
         script="""
 from studies.study_file import specification_from_mapping
 from trial_runner.tasks import TASK_KINDS, compute, score_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.export_commands import write_rows
 from support.pages import PAGES, ROOT, SMALLER_TASK, PageRun, blocks_of
-from support.whole_way import write_rows
 
 from deltaspace.commands.main import main
 

@@ -1,9 +1,9 @@
 """The tutorial, from its table to predictions where this project is not installed, which are those made here."""
 
 import pytest
+from support.export_commands import card_lines
 from support.fresh_python import run_afresh
 from support.pages import ROOT, PageRun, blocks_of
-from support.whole_way import card_lines
 
 import deltaspace
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.asked_ledger import asked
+from support.export_commands import write_splits
+from support.ledger_query import query_study
 from support.processes import PROGRAM, run_python
-from support.whole_way import write_splits
 
 from deltaspace.commands.main import main
 from studies.records import TrialState
@@ -72,7 +72,7 @@ def test_the_smallest_budget_that_is_named_really_fits(study, capsys):
     smallest = int(error.split("the smallest that fits the study has ")[1].split(".")[0].replace(",", ""))
     change(study, "search.published", "none")
     assert launch(change(study, "budget", smallest)) == 0
-    trials = asked("sqlite:///deltaspace.db", "broken", lambda ledger, study: ledger.trials(study.id))
+    trials = query_study("sqlite:///deltaspace.db", "broken", lambda ledger, study: ledger.trials(study.id))
     assert {trial.stored_parameters for trial in trials} == {smallest}
     capsys.readouterr()
     Path("deltaspace.db").unlink()
@@ -103,7 +103,7 @@ def test_a_diverging_trial_fails_with_its_step_and_its_neighbours_finish(study, 
     change(study, "pruning", {"first_rung_steps": None})
     assert launch(change(study, "fleet.pack", 3)) == 0
     capsys.readouterr()
-    trials = asked("sqlite:///deltaspace.db", "broken", lambda ledger, study: ledger.trials(study.id))
+    trials = query_study("sqlite:///deltaspace.db", "broken", lambda ledger, study: ledger.trials(study.id))
     diverged = [trial for trial in trials if trial.method == "lora_qv"]
     assert [trial.state for trial in diverged] == [TrialState.FAILED]
     assert "at step" in (diverged[0].reason or "")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
 from support.cluster import Cluster, has_own_disks, is_under_way
 from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
+from support.ledger_query import query_study
 
 import deltaspace
 from studies.backends.resource_probe import cluster_facts
@@ -54,7 +54,7 @@ def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
     """Attempts and events of a study."""
-    return asked(study.url, "trivial", lambda ledger, own: (ledger.attempts(own.id), ledger.events(own.id)))
+    return query_study(study.url, "trivial", lambda ledger, own: (ledger.attempts(own.id), ledger.events(own.id)))
 
 
 def test_trials_of_a_node_that_dies_go_on_elsewhere_and_a_new_node_is_used(cluster, new_study, tmp_path):
@@ -141,7 +141,7 @@ def test_node_with_another_backbone_ends_launch_in_one_line(cluster, new_study, 
     process = study.launch()
     assert process.wait(PATIENCE_SECONDS) == 1
     other.kill()
-    (said,) = [line for line in study.said().splitlines() if "LaunchError: every node must have the same" in line]
+    (said,) = [line for line in study.log().splitlines() if "LaunchError: every node must have the same" in line]
     assert re.search(
         r"the same backbone; got (trivial on node \S+ and another|another on node \S+ and trivial) on node \S+\.", said
     )
@@ -168,12 +168,12 @@ def test_ctrl_c_ends_unstarted_fleet_and_wrong_token_is_one_line(cluster, new_st
     stranger.folder.mkdir(parents=True)
     refused = stranger.launch()
     try:
-        wait_for(lambda: "0 ended, 0 running" in study.said(), waiting, study)
+        wait_for(lambda: "0 ended, 0 running" in study.log(), waiting, study)
         os.kill(waiting.pid, signal.SIGINT)
         assert waiting.wait(PATIENCE_SECONDS) == 0
-        assert "False: stopped after 0 of 6 trials: interrupted by Ctrl-C" in study.said()
+        assert "False: stopped after 0 of 6 trials: interrupted by Ctrl-C" in study.log()
         assert refused.wait(PATIENCE_SECONDS) == 1
-        said = stranger.said().splitlines()[-1]
+        said = stranger.log().splitlines()[-1]
         assert said.startswith(f"studies.errors.LaunchError: cannot run the workers: the cluster at {cluster.address}")
         assert "have its token" in said
     finally:

@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import pytest
 from support import rotation
-from support.asked_dashboard import serving
 from support.chromium import SECONDS, Tab, browser, tab
+from support.dashboard_client import serving
 from support.planted_ledger import Planted
 from support.shown_study import BACKBONE, HOSTILE, hostile_study, shown_study
 from support.storages import on_one_storage

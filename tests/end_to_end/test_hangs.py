@@ -14,7 +14,7 @@ import pytest
 from support import rotation
 from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, wait_for
 from support.killed_study import finish as finish_launch
-from support.ray_parts import driver, everybody, freeze, is_gone, left, named
+from support.ray_parts import driver, freeze, is_gone, left, live_processes, named
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def running(study: Study) -> subprocess.Popen[str]:
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
     Path(study.options["brake"]).touch()
-    assert process.poll() is None, study.said()
+    assert process.poll() is None, study.log()
     return process
 
 
@@ -48,7 +48,7 @@ def ends(process: subprocess.Popen[str], study: Study, pids: list[int]) -> int:
     """The exit code of a launch that ends with all that it had started."""
     code = process.wait(PATIENCE_SECONDS)
     assert left(pids) == []
-    assert "Traceback" not in study.said()
+    assert "Traceback" not in study.log()
     return code
 
 
@@ -68,33 +68,33 @@ def test_a_keeper_that_hangs_is_replaced(study, running):
 
 @pytest.mark.parametrize("hung", rotation.parts(["worker", "keeper", "driver"]))
 def test_a_signal_ends_a_launch_of_which_a_part_hangs(study, running, hung):
-    started = everybody(running)
+    started = live_processes(running)
     freeze(driver(running) if hung == "driver" else actors(running, hung, study)[0])
     os.killpg(running.pid, signal.SIGTERM)
     assert ends(running, study, started) == 0
-    assert "stopped by SIGTERM" in study.said()
+    assert "stopped by SIGTERM" in study.log()
     finish(study)
     check_at_rest(study)
 
 
 def test_sigterm_to_all_processes_ends_a_continuable_launch(study, running):
-    started = everybody(running)
+    started = live_processes(running)
     for pid in [running.pid, *started]:
         with suppress(ProcessLookupError):  # it has ended with one that was told before
             os.kill(pid, signal.SIGTERM)
     assert ends(running, study, started) == 0
-    assert "stopped by SIGTERM" in study.said()
+    assert "stopped by SIGTERM" in study.log()
     finish(study)
     check_at_rest(study)
 
 
 @pytest.mark.parametrize("lost", rotation.parts(["raylet", "gcs_server"]))
 def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
-    started = everybody(running)
+    started = live_processes(running)
     os.kill(named(running, lost), signal.SIGKILL)
     assert running.wait(PATIENCE_SECONDS) == 1
     # where the machine is slow, the driver may have noticed it before and be gone too
-    said = [line for line in study.said().splitlines() if " ended, " not in line][-1]
+    said = [line for line in study.log().splitlines() if " ended, " not in line][-1]
     assert said.startswith("studies.errors.LaunchError: Ray stopped during the launch: its ")
     assert said.endswith("Nothing is lost: launch again to continue.")
     assert left(started) == []

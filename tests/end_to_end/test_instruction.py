@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.chat_cases import chat_backbone
-from support.whole_way import card_lines, confirm, predictions, write_splits
+from support.export_commands import card_lines, confirm, predictions, write_splits
 
 from deltaspace import predict
 from deltaspace.commands.main import main

@@ -14,9 +14,9 @@ from support.killed_study import (
     PATIENCE_SECONDS,
     Study,
     check_at_rest,
+    check_log_lines,
     finish,
     kill_everyone,
-    said_nothing_unasked,
     wait_for,
     wait_for_ends,
 )
@@ -91,7 +91,7 @@ def test_ray_study_survives_kills_of_worker_keeper_and_launch(new_study, storage
     study = new_study(storage_url, "ray", 14 * len(VICTIMS), step_seconds=0.03)
     assert len(kill_everyone(study, VICTIMS, rotation.seed())) == len(VICTIMS)
     check_at_rest(study)
-    said_nothing_unasked(study)
+    check_log_lines(study)
 
 
 @pytest.mark.slow
@@ -101,10 +101,10 @@ def test_a_launch_that_was_fenced_stops_and_the_other_goes_on(new_study, tmp_pat
     wait_for(lambda: study.ended() > 2, first, study)
     refused = study.launch()
     assert refused.wait(PATIENCE_SECONDS) == 1
-    assert "StudyHeldError: study 'trivial' is run by process" in study.said()
+    assert "StudyHeldError: study 'trivial' is run by process" in study.log()
     second = study.launch(if_running="take over")
     assert first.wait(PATIENCE_SECONDS) == 1
-    assert "FencedError: study 'trivial' was taken over by keeper 2" in study.said(0)
+    assert "FencedError: study 'trivial' was taken over by keeper 2" in study.log(0)
     study.release()
     finish(study, second)
     check_at_rest(study)
@@ -117,10 +117,10 @@ def test_ctrl_c_in_the_terminal_stops_cleanly_and_the_next_launch_goes_on(new_st
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the whole group
-    assert process.wait(PATIENCE_SECONDS) == 0, study.said()
-    assert "False: stopped after" in study.said()
-    assert "interrupted by Ctrl-C" in study.said()
-    assert "Traceback" not in study.said()
+    assert process.wait(PATIENCE_SECONDS) == 0, study.log()
+    assert "False: stopped after" in study.log()
+    assert "interrupted by Ctrl-C" in study.log()
+    assert "Traceback" not in study.log()
     assert study.ended() < 30
     assert "running" not in {trial.state.value for trial in study.recorded()}
     assert study.broken() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.whole_way import confirm, predictions, write_splits
+from support.export_commands import confirm, predictions, write_splits
 
 from deltaspace.commands.main import main
 

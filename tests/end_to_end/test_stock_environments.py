@@ -16,9 +16,9 @@ import torch
 import yaml
 from support import rotation
 from support.chat_studies import chat_study, short_training
+from support.export_commands import FIRST, FORMS, card_lines, write_rows, write_splits
 from support.fresh_python import run_afresh
 from support.whole_blocks import in_whole_blocks
-from support.whole_way import FIRST, FORMS, card_lines, write_rows, write_splits
 from torch import Tensor
 
 from deltaspace import load_delta

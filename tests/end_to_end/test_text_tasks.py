@@ -13,7 +13,7 @@ import sacrebleu
 import sklearn.metrics
 from rouge_score.rouge_scorer import RougeScorer
 from support import rotation
-from support.whole_way import write_rows
+from support.export_commands import write_rows
 
 from deltaspace.commands.main import main
 from studies.ledger.ledger import Ledger

@@ -17,9 +17,9 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from support.left_out import WORDS
+from support.export_commands import card_lines, write_rows
+from support.missing_programs import WORDS
 from support.tiny_backbones import rig_of
-from support.whole_way import card_lines, write_rows
 from torch import Tensor
 from transformers import AutoModel
 

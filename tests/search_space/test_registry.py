@@ -18,14 +18,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def put(source: str, *points: str) -> None:
-        (tmp_path / "somebodys_module.py").write_text(source)
+        (tmp_path / "foreign_module.py").write_text(source)
         info = tmp_path / "somebodys-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *points]))
 
     yield put
-    sys.modules.pop("somebodys_module", None)
+    sys.modules.pop("foreign_module", None)
 
 
 def numbers(**own: int) -> Registry[int]:
@@ -41,27 +41,27 @@ def test_own_entries_come_in_their_order():
 
 
 def test_installed_entry_point_is_imported_on_demand(install):
-    install("SEVEN = 7", "seven = somebodys_module:SEVEN")
+    install("SEVEN = 7", "seven = foreign_module:SEVEN")
     registry = numbers(one=1)
     assert list(registry) == ["one", "seven"]
     assert len(registry) == 2
-    assert "somebodys_module" not in sys.modules
+    assert "foreign_module" not in sys.modules
     assert registry["seven"] == 7
 
 
 def test_an_entry_of_another_kind_is_refused_in_a_line(install):
-    install("SEVEN = 'seven'", "seven = somebodys_module:SEVEN")
-    with pytest.raises(RegistryError, match="the number 'seven' must be a int; somebodys_module:SEVEN is a str"):
+    install("SEVEN = 'seven'", "seven = foreign_module:SEVEN")
+    with pytest.raises(RegistryError, match="the number 'seven' must be a int; foreign_module:SEVEN is a str"):
         numbers()["seven"]
 
 
 def test_a_package_that_cannot_be_imported_is_named(install):
-    install("raise OSError('no disk')", "seven = somebodys_module:SEVEN")
-    with pytest.raises(RegistryError, match=r"somebodys_module:SEVEN raised OSError: no disk\. Mend or uninstall"):
+    install("raise OSError('no disk')", "seven = foreign_module:SEVEN")
+    with pytest.raises(RegistryError, match=r"foreign_module:SEVEN raised OSError: no disk\. Mend or uninstall"):
         numbers()["seven"]
 
 
 def test_a_name_is_taken_once(install):
-    install("ONE = 1", "one = somebodys_module:ONE")
+    install("ONE = 1", "one = foreign_module:ONE")
     with pytest.raises(RegistryError, match="the names of numbers must differ; got 'one' a second time"):
         list(numbers(one=1))

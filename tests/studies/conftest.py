@@ -28,7 +28,7 @@ RUNGS = RungPlan(steps=(4, 8), reduction=2, rule=BestShare(), protected=Protecte
 
 @pytest.fixture(scope="session")
 def space() -> SearchSpace:
-    """The whole space at about 0.5% of RoBERTa-base."""
+    """Return the whole space at about 0.5% of RoBERTa-base."""
     return whole_space()
 
 
@@ -42,7 +42,7 @@ PlanMaker = Callable[..., StudyPlan]
 
 @pytest.fixture
 def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
-    """Creates a study in a storage and returns its plan; fields of the plan can be given."""
+    """Create a study in a storage and return its plan; fields of the plan can be given."""
 
     def make(url: str | None = None, **fields: object) -> StudyPlan:
         url = url or f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -77,7 +77,7 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
 
 @pytest.fixture
 def keep() -> Iterator[Callable[..., StudyKeeper]]:
-    """Makes keepers, and closes them in the end."""
+    """Build keepers, and close them in the end."""
     keepers: list[StudyKeeper] = []
 
     def make(plan: StudyPlan, machines: Machines = Machines()) -> StudyKeeper:  # noqa: B008 - a value
@@ -91,7 +91,7 @@ def keep() -> Iterator[Callable[..., StudyKeeper]]:
 
 @pytest.fixture
 def begin(new_plan: PlanMaker, keep: Callable[..., StudyKeeper]) -> Iterator[Callable[..., KeptStudy]]:
-    """Begins studies with their keepers; in the end their ledgers hold nothing that cannot be."""
+    """Create studies with their keepers; check their ledgers in the end."""
     begun: list[KeptStudy] = []
 
     def make(url: str | None = None, *, machines: Machines = Machines(), **fields: object) -> KeptStudy:  # noqa: B008

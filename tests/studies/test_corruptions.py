@@ -1,4 +1,4 @@
-"""What `verify` finds of corruptions that are planted in every column of a ledger."""
+"""Corruptions that are planted in every column of a ledger, and `verify`."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ STUDIES = ("trivial", "trivial-confirm")
 
 @pytest.fixture
 def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ledger with a finished study, replicates, examples and a confirmation."""
+    """Build a ledger with a finished study, replicates, examples and a confirmation."""
     measured = trivial_runner.TrivialPack.reading
 
     def with_examples(self: Any, slot: Any) -> Any:
@@ -66,7 +66,7 @@ def found_in(file: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_corruptions_are_found_but_for_what_nothing_else_tells(whole, tmp_path):
+def test_all_detectable_corruptions_are_found(whole, tmp_path):
     assert found_in(whole) == []
     missed: list[Damage] = []
     count = 0

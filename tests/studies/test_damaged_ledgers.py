@@ -22,7 +22,7 @@ HUGE_DAMAGES_OF_A_RUN, COMMANDS_OF_A_HUGE_DAMAGE = 3, 3
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with a finished study, replicates and a confirmation."""
+    """Build a ledger with a finished study, replicates and a confirmation."""
     tmp_path = tmp_path_factory.mktemp("whole")
     url = f"sqlite:///{tmp_path / 'whole.db'}"
     study = specification(tmp_path / "artefacts", "inline", 14, "tpe", "2")
@@ -33,7 +33,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def readers_of(one: Damage, whole: Path, folder: Path) -> dict[str, Callable[[], object]]:
-    """Who reads a damaged ledger; nobody where the database itself refuses the damage."""
+    """Return the readers of a damaged ledger, none where the database itself refuses the damage."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     odd = whole.with_name("odd.db")  # beside the other, where it finds the files of the trials
@@ -44,7 +44,7 @@ def readers_of(one: Damage, whole: Path, folder: Path) -> dict[str, Callable[[],
 
 
 def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str]:
-    """What is wrong with how commands take a damage."""
+    """Return the problems of how commands report a damage."""
     asked = readers_of(one, whole, folder)
     if not asked:
         return []
@@ -53,7 +53,7 @@ def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str
 
 
 @pytest.mark.slow
-def test_an_odd_value_in_any_column_is_one_line_whatever_reads_it(whole, tmp_path):
+def test_odd_value_in_any_column_is_one_line_for_every_reader(whole, tmp_path):
     planted = list(damages())
     assert len(planted) >= 1000
     draw = random.Random(seed())

@@ -1,4 +1,4 @@
-"""What a launch says before any work begins."""
+"""Warnings of a launch before any work begins."""
 
 from dataclasses import replace
 from pathlib import Path

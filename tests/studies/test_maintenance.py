@@ -47,7 +47,7 @@ def launched(folder: Path, url: str | None = None, *, trials: int = 6, name: str
 
 
 def facts(url: str, name: str) -> dict[str, object]:
-    """All that is recorded of a study, keys aside."""
+    """Return all records of a study without their keys."""
     with Ledger.open(url, read_only=True) as ledger:
         study = ledger.study(name)
         found: dict[str, list[object]] = {fact: list(getattr(ledger, fact)(study.id)) for fact in FACTS}
@@ -56,7 +56,7 @@ def facts(url: str, name: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a database of a study of six trials."""
+    """Return a folder with the database of a study of six trials."""
     folder = tmp_path_factory.mktemp("finished")
     launched(folder)
     return folder
@@ -64,7 +64,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(finished: Path, tmp_path: Path) -> Path:
-    """A copy of that folder."""
+    """Copy the folder of the finished study."""
     return shutil.copytree(finished, tmp_path / "here")
 
 
@@ -117,7 +117,7 @@ def test_a_renaming_that_stops_half_way_loses_no_file(here, url, ledger):
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "../a", "trivial-confirm"])
-def test_a_name_that_is_none_or_taken_is_refused_and_nothing_changes(here, url, ledger, name):
+def test_invalid_or_taken_name_is_refused_without_effect(here, url, ledger, name):
     confirmed(here, url)
     with pytest.raises(StudiesError, match="name"):
         rename_study(ledger, "trivial", name)
@@ -170,7 +170,7 @@ def test_foreign_folder_is_never_copied_moved_or_deleted(here, url, ledger, tmp_
     assert (private / "key").read_text() == "secret"
 
 
-def test_a_backup_takes_nothing_over_from_one_that_was_killed(here, url, ledger, tmp_path):
+def test_backup_ignores_the_file_of_a_killed_one(here, url, ledger, tmp_path):
     left = tmp_path / f".copy.db.{os.getpid()}"
     left.write_text("of another container, with this process's number")
     assert len(back_up(ledger, tmp_path / "copy.db")) == 1
@@ -217,7 +217,7 @@ def test_a_backup_is_one_state_of_a_database_that_is_written(tmp_path):
     assert facts(copies[-1], "trivial") == facts(url, "trivial") | {"events": facts(copies[-1], "trivial")["events"]}
 
 
-def test_backup_records_file_paths_and_overwrites_nothing(here, url):
+def test_backup_records_file_paths_and_never_overwrites(here, url):
     file = here.parent / "elsewhere.db"
     assert main(["backup", str(file), "--storage", url]) == 0
     assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
@@ -228,7 +228,7 @@ def test_backup_records_file_paths_and_overwrites_nothing(here, url):
 
 
 @pytest.mark.slow
-def test_databases_are_merged_whatever_they_are(here, url, storage_url, tmp_path):
+def test_databases_of_both_kinds_are_merged(here, url, storage_url, tmp_path):
     confirmed(here, url)
     launched(tmp_path / "there", storage_url, name="first")
     with Ledger.open(storage_url) as ledger:
@@ -246,7 +246,7 @@ def test_databases_are_merged_whatever_they_are(here, url, storage_url, tmp_path
     assert Study.open("trivial", storage_url).verify() == []
 
 
-def test_a_study_whose_name_is_taken_comes_in_under_another_with_its_files(here, url, tmp_path, capsys):
+def test_merged_study_with_a_taken_name_is_renamed(here, url, tmp_path, capsys):
     target = launched(tmp_path / "there", f"sqlite:///{tmp_path / 'there.db'}", trials=3)
     capsys.readouterr()
     assert main(["merge", url, "--storage", target]) == 0
@@ -281,7 +281,7 @@ def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, ur
 
 
 @pytest.mark.parametrize("command", [["delete", "trivial"], ["archive", "trivial", "archive"]])
-def test_what_cannot_be_taken_back_is_asked_for(here, url, command, monkeypatch, capsys):
+def test_irreversible_commands_need_confirmation(here, url, command, monkeypatch, capsys):
     monkeypatch.chdir(here)
     capsys.readouterr()
     assert main([*command, "--storage", url]) == 2
@@ -319,8 +319,8 @@ def killed(line: int, *arguments: str) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 137
 
 
-def left_in(folder: Path) -> list[str]:
-    """What a command has left unfinished below a folder."""
+def unfinished_files(folder: Path) -> list[str]:
+    """Return the unfinished files that a command has left below a folder."""
     return [str(path) for path in folder.rglob("*.tmp*")]
 
 
@@ -336,7 +336,7 @@ def test_a_command_that_was_killed_at_any_line_is_finished_by_the_next(here, url
         was_killed = killed(line, *asked)
         is_done = command == "backup" and place.exists()
         assert main(asked) == 0 or is_done or studies_of(url) in ([], ["other"])
-        assert left_in(tmp_path) == []
+        assert unfinished_files(tmp_path) == []
         assert studies_of(url) == {"backup": ["trivial"], "rename": ["other"]}.get(command, [])
         if command in ("delete", "archive"):
             assert list((here / "artefacts").iterdir()) == []
@@ -360,7 +360,7 @@ def studies_of(url: str) -> list[str]:
         return [study.name for study in ledger.studies()]
 
 
-def test_verify_names_what_a_killed_command_left(here, url, capsys):
+def test_verify_names_the_files_of_a_killed_command(here, url, capsys):
     asked = "from pathlib import Path; from trial_runner.files import unfinished; unfinished(Path('x.db')).touch()"
     subprocess.run([sys.executable, "-c", asked], cwd=here, check=True)
     (left,) = here.glob(".x.db.*.tmp")

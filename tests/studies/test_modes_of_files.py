@@ -1,4 +1,4 @@
-"""Whatever is written has the modes that the umask says, weights and databases like everything else."""
+"""File modes: all written files follow the umask, weights and databases included."""
 
 import os
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_files_and_folders_are_as_readable_as_the_umask_says(umask, tmp_path):
+def test_modes_of_files_and_folders_follow_the_umask(umask, tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     url = f"sqlite:///{here / 'ledger.db'}"

@@ -22,7 +22,7 @@ def go_on(folder: Path, trials: int, storage: str | None = None) -> Study:
 
 
 def files(study: Study) -> set[Path]:
-    """What the ledger names, which is all there."""
+    """Return the files that the ledger names, all of which must exist."""
     with Ledger.open(study.storage, read_only=True) as ledger:
         found = {Path(one.path) for one in ledger.artefacts(ledger.study(study.name).id)}
     assert all(file.is_file() for file in found)
@@ -31,7 +31,7 @@ def files(study: Study) -> set[Path]:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A folder with a database and a study of six trials."""
+    """Return a folder with a database and a study of six trials."""
     (tmp_path / "here").mkdir()
     files(go_on(tmp_path / "here", 6))
     return tmp_path / "here"
@@ -52,7 +52,7 @@ def test_a_folder_that_was_moved_is_shown_verified_and_continued(here, capsys):
     assert not here.exists()
 
 
-def test_a_launch_from_elsewhere_goes_on_in_the_folder_that_the_study_has(here, tmp_path):
+def test_launch_from_another_folder_continues_in_the_studys_folder(here, tmp_path):
     study = specification(tmp_path / "elsewhere", "inline", 8)
     url = f"sqlite:///{here / 'ledger.db'}"
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished

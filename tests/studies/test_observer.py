@@ -1,4 +1,4 @@
-"""Observers of a launch are told of every trial and reading once and in order, and can end nothing."""
+"""Observers of a launch: they receive every trial and reading once and in order, and cannot end it."""
 
 from pathlib import Path
 
@@ -16,29 +16,29 @@ from studies.records import Reading, StudyRecord, TrialRecord
 
 
 class Noting:
-    """Notes all that it is told."""
+    """Observer that records all calls."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:
-        self.told.append(("began", trial.number))
+        self.calls.append(("began", trial.number))
 
     def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
-        self.told.append(("reading", trial.number, reading.step, reading.score))
+        self.calls.append(("reading", trial.number, reading.step, reading.score))
 
     def trial_ended(self, study: StudyRecord, trial: TrialRecord) -> None:
-        self.told.append(("ended", trial.number, trial.state.value))
+        self.calls.append(("ended", trial.number, trial.state.value))
 
     def launch_ended(self, study: StudyRecord) -> None:
-        self.told.append(("over", study.name))
+        self.calls.append(("over", study.name))
 
     def of(self, number: int) -> list[tuple[object, ...]]:
-        return [one for one in self.told if one[1] == number]
+        return [one for one in self.calls if one[1] == number]
 
 
 class Raising(Noting):
-    """Raises when it is told of a reading."""
+    """Observer that raises at a reading."""
 
     def reading(self, study: StudyRecord, trial: TrialRecord, reading: Reading) -> None:
         super().reading(study, trial, reading)
@@ -70,31 +70,31 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return Study(tmp_path)
 
 
-def test_every_trial_is_told_of_once_and_in_order_and_the_end_comes_last(study):
+def test_observer_receives_every_trial_in_order_then_the_end(study):
     noting = Noting()
     result = study.launch(noting)
     assert result.finished
     assert result.complaints == ()
     for number in range(8):
         assert noting.of(number) == study.expected(number)
-    assert noting.told[-1] == ("over", "trivial")
-    assert len(noting.told) == 1 + sum(len(study.expected(number)) for number in range(8))
+    assert noting.calls[-1] == ("over", "trivial")
+    assert len(noting.calls) == 1 + sum(len(study.expected(number)) for number in range(8))
 
 
 @pytest.mark.slow
-def test_a_later_launch_tells_only_what_is_new(study):
+def test_observer_of_a_later_launch_receives_only_new_trials(study):
     study.launch(Noting())
     noting = Noting()
     study.launch(noting, trials=10)
-    assert {one[1] for one in noting.told} == {8, 9, "trivial"}
+    assert {one[1] for one in noting.calls} == {8, 9, "trivial"}
 
 
-def test_an_observer_that_raises_is_told_nothing_more_and_ends_nothing(study):
+def test_raising_observer_is_dropped_without_ending_the_launch(study):
     raising, noting = Raising(), Noting()
     result = study.launch(raising, noting)
     assert result.finished
-    assert [one[0] for one in raising.told if one[0] != "began"] == ["reading"]
-    assert noting.told[-1] == ("over", "trivial")
+    assert [one[0] for one in raising.calls if one[0] != "began"] == ["reading"]
+    assert noting.calls[-1] == ("over", "trivial")
     assert result.complaints == (
         "observer Raising is not called again; it raised ZeroDivisionError: no tracker. The launch goes on.",
     )

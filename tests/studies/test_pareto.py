@@ -37,7 +37,7 @@ def test_a_trial_is_on_the_front_if_none_that_is_no_larger_scores_as_much(seed):
     assert front(sizes, scores).tolist() == expected
 
 
-def test_nothing_has_no_front():
+def test_front_of_no_trials_is_empty():
     assert front([], []).tolist() == []
 
 
@@ -62,7 +62,7 @@ def test_hypervolume_weighs_halvings_of_size_equally():
     assert areas == pytest.approx([1, 2, 3, 4, 4, 4], abs=1e-12)
 
 
-def test_what_is_worse_than_the_reference_or_too_large_adds_nothing():
+def test_trials_outside_the_reference_add_no_area():
     good = Staircase.of([-1.0], [0.5], scale=SCALE, reference=0.3)
     more = Staircase.of([-1.0, -2.0, 1.5], [0.5, 0.2, 0.9], scale=SCALE, reference=0.3)
     assert more.area(0.3) == good.area(0.3)

@@ -25,5 +25,5 @@ def test_a_trial_is_its_steps_and_its_measurements() -> None:
     assert forecast(study(1000), SPEED, 2, examples=200, parameters=1000) == found
 
 
-def test_disk_is_what_every_trial_keeps_weights_and_two_moments_of_each() -> None:
+def test_disk_estimate_has_weights_and_two_moments_per_trial() -> None:
     assert forecast(study("all"), SPEED, 2, examples=200, parameters=1000).disk_bytes == 4 * 1000 * 3 * 10

@@ -47,7 +47,7 @@ def test_where_one_has_no_accuracy_losses_are_compared():
     assert found.mean == pytest.approx(0.75 - (6 * 0.25 + 4 * 1.5) / 10, rel=1e-12)
 
 
-def test_other_examples_are_not_compared_and_one_says_nothing_sure():
+def test_evidence_needs_two_common_examples():
     assert paired_evidence(measured(RIGHT), measured(RIGHT[:9])) is None
     assert Evidence.of(np.array([1.0])).standard_error == math.inf
 

@@ -38,7 +38,7 @@ class Study:
         return Handle.open("trivial", self.url).verify()
 
     def change(self, *statements: str) -> None:
-        """Change what the database itself would refuse to change."""
+        """Run statements without the trigger that refuses them."""
         with closing(sqlite3.connect(self.file)) as link, link:
             link.execute("DROP TRIGGER IF EXISTS trials_are_final")
             for statement in statements:
@@ -52,7 +52,7 @@ class Study:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a study that nobody has changed."""
+    """Return the folder of a finished study, for tests that only read."""
     folder = tmp_path_factory.mktemp("finished")
     Study.launched(folder, "tpe")
     return folder
@@ -60,7 +60,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def study(finished: Path, tmp_path: Path) -> Study:
-    """A copy of it."""
+    """Copy the finished study."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     return Study(tmp_path)
 

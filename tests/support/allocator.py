@@ -1,4 +1,4 @@
-"""What PyTorch's allocator gives out."""
+"""Peak memory of PyTorch's allocator."""
 
 import gc
 import itertools
@@ -9,7 +9,7 @@ import torch
 
 
 def peak_of(work: Callable[[], object]) -> int:
-    """The most bytes that it had given out at a time, beyond those before."""
+    """Return the peak of the bytes that a call allocates beyond those before."""
     gc.collect()  # what tests before left in cycles would be given back meanwhile
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         work()

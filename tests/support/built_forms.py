@@ -39,12 +39,12 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def made_up_shape(**changes: Any) -> BackboneShape:
-    """A small decoder that no model has."""
+    """Return the shape of a small decoder that is no real model."""
     return replace(_SHAPE, **changes)
 
 
 def nudged(module: Module, by: float) -> Module:
-    """The same module with every parameter moved from its start by a normal draw."""
+    """Move every parameter of a module from its start by a normal draw."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in module.parameters():

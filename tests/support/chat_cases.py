@@ -36,7 +36,7 @@ ENDLESS = "{% for message in messages %}{{ message['role'] + ': ' + message['con
 
 
 def chat_backbone(decoder: Path, folder: Path, template: str = CHATML) -> Path:
-    """A copy of a tiny decoder whose tokenizer has a chat template and the tokens that it needs."""
+    """Copy a tiny decoder and give its tokenizer a chat template and the tokens that it needs."""
     from transformers import AutoTokenizer
 
     shutil.copytree(decoder, folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 from support.chat_cases import chat_backbone
-from support.whole_way import write_splits
+from support.export_commands import write_splits
 
 _POSITIONS = 300
 
@@ -19,7 +19,7 @@ def _dialogue(draw: random.Random) -> dict[str, Any]:
 
 
 def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = None, method: str = "lora_qv") -> Path:
-    """A study of two trials, a published method first, in a new folder with its data and its ``backbone``."""
+    """Write a study of two trials, a published method first, into a new folder with its data and ``backbone``."""
     draw = random.Random(0)
     write_splits(folder / "data", lambda size, _: [_dialogue(draw) for _ in range(size)], 24, 10, 8)
     backbone = chat_backbone(decoder, folder / "backbone")
@@ -38,7 +38,7 @@ def chat_study(folder: Path, decoder: Path, *, name: str, system: str | None = N
 
 
 def short_training(folder: Path, method: str = "lora_qv", **training: float) -> dict[str, Any]:
-    """Four steps of two trials in this process, at rates that change what is computed."""
+    """Return keys for four steps of two trials in this process, at rates that change predictions."""
     rates = {"lowrank": [0.03, 0.03], "prompt": [0.3, 0.3]}
     return {
         "budget": 600,

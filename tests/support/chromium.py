@@ -8,23 +8,23 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import urlsplit
 
-from support.left_out import leave_out
+from support.missing_programs import skip_without
 
 _READY = "body[data-ready]"
 SECONDS = 60
 
 
 def chromium() -> str:
-    """The browser's program; without it the test is left out, or fails where none may be."""
+    """Return the browser's program; without it skip the test, or fail where all must run."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
-        leave_out("Chromium", "apt-get install chromium")
+        skip_without("Chromium", "apt-get install chromium")
     return found
 
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A browser without a window."""
+    """Launch a browser without a window."""
     from playwright.sync_api import sync_playwright
 
     program = chromium()
@@ -38,14 +38,14 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Tab:
-    """A page of a dashboard, and what went wrong on it."""
+    """Page of a dashboard, and the problems found on it."""
 
     page: Any
     address: str
     problems: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> "Tab":
-        """Go to a page, and wait until its script has shown what it shows."""
+        """Open a page and wait until its script has rendered."""
         self.page.goto(self.address + path)
         self.page.wait_for_selector(_READY)
         return self
@@ -67,7 +67,7 @@ class Tab:
         return str(self.page.locator(selector).first.inner_text())
 
     def violations(self) -> list[str]:
-        """What axe finds."""
+        """Return the accessibility violations that axe finds."""
         self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
         found = self.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")["violations"]
         return [f"{one['id']}: {one['help']} ({one['nodes'][0]['html'][:160]})" for one in found]
@@ -75,7 +75,7 @@ class Tab:
 
 @contextmanager
 def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") -> Iterator[Tab]:
-    """A fresh window; in the end it must have said of nothing that it is wrong, and asked no other address."""
+    """Yield a fresh window; in the end it must have no problems and have requested no other address."""
     context = opened.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True, reduced_motion="reduce"
     )
@@ -84,8 +84,8 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
     found = Tab(page, address)
     page.on("pageerror", lambda error: found.problems.append(f"error: {error}"))
     page.on("dialog", lambda dialog: found.problems.append(f"dialog: {dialog.message}"))
-    page.on("console", lambda said: _heard(found, said))
-    page.on("request", lambda request: _asked(found, request.url))
+    page.on("console", lambda said: _add_console_error(found, said))
+    page.on("request", lambda request: _add_foreign_request(found, request.url))
     try:
         yield found
         assert found.problems == []
@@ -94,12 +94,12 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
         context.close()
 
 
-def _heard(found: Tab, said: Any) -> None:
+def _add_console_error(found: Tab, said: Any) -> None:
     if said.type == "error":
         found.problems.append(f"console: {said.text}")
 
 
-def _asked(found: Tab, url: str) -> None:
+def _add_foreign_request(found: Tab, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("blob", "data") and parts.netloc != urlsplit(found.address).netloc:
         found.problems.append(f"asked {url}")

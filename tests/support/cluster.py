@@ -35,7 +35,7 @@ _READY = "This command will now block"
 
 
 def has_own_disks() -> bool:
-    """Whether nodes can have disks of their own here: file systems that only their processes see."""
+    """Return whether nodes can have file systems of their own here."""
     return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 
@@ -76,8 +76,8 @@ class Cluster:
     """Nodes that come and go; the first, the head, stays.
 
     Attributes:
-        folder: For logs.
-        settings: Of the environment: the nodes have them, and a launch needs them.
+        folder: Folder of the logs.
+        settings: Environment variables of the nodes and of launches on them.
     """
 
     folder: Path
@@ -108,17 +108,17 @@ class Cluster:
 
         Args:
             hidden: A folder in whose place the node sees an empty disk of its own.
-            settings: Of its environment.
+            settings: Environment variables of the node.
         """
         return self._add([f"--address={self.address}"], cpus=cpus, gpus=gpus, hidden=hidden, settings=settings)
 
     def any_other(self) -> Node:
-        """A node beside the head, without a GPU or a disk of its own; a new one only if there is none."""
+        """Return a plain node beside the head, a new one only if there is none."""
         left = [node for node in self.nodes[1:] if node.is_plain and node.process.poll() is None]
         return left[0] if left else self.add()
 
     def drain(self, node: Node, seconds: int = 300) -> None:
-        """Tell a node that its machine will leave."""
+        """Announce to a node that its machine will leave."""
         subprocess.run(
             [
                 *(_RAY, "drain-node", f"--address={self.address}", f"--node-id={node.key}"),
@@ -170,7 +170,7 @@ class Cluster:
 
 
 def is_under_way(study: Study, workers: int) -> bool:
-    """Whether so many workers hold trials, each of which has a snapshot."""
+    """Return whether this number of workers hold trials, each of which has a snapshot."""
     if not study.recorded():
         return False
     with Ledger.open(study.url, read_only=True) as ledger:

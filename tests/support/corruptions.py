@@ -54,7 +54,7 @@ class Damage:
 
 
 def corruptions() -> Iterator[Damage]:
-    """All of them."""
+    """Yield every corruption."""
     for table in METADATA.sorted_tables:
         if table.name in LEFT_OUT:
             continue
@@ -87,7 +87,7 @@ def _update(table: str, column: str, value: str, where: str) -> Damage:
 
 
 def _values(table: Table, column: Column) -> tuple[str, ...]:
-    """Expressions of other values."""
+    """Return SQL expressions of other values."""
     name = column.name
     other = f"(SELECT o.{name} FROM {table.name} AS o WHERE o.{name} IS NOT {table.name}.{name} LIMIT 1)"
     if isinstance(column.type, UtcTime):

@@ -38,14 +38,16 @@ Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
 def values_of(texts: Texts) -> DimensionValues:
-    """The values that have these texts."""
+    """Return the values with these texts."""
     return {name: {text: EVERYTHING[name][text] for text in some} for name, some in texts.items()}
 
 
 def every_element(
     site: Site, shape: BackboneShape, texts: Texts
 ) -> Iterator[tuple[DecisionPath, tuple[Edit, ...] | InvalidEditError]]:
-    """Every element of the product at a site, with these values in the place of all: its edits, or what refuses it."""
+    """Yield every element of the product at a site, restricted to these values: its edits, or the error that refuses
+    it.
+    """
     for family in families(site, {**EVERYTHING, **values_of(texts)}):
         for path, chosen in family.elements():
             try:
@@ -55,7 +57,7 @@ def every_element(
 
 
 def legal(site: Site, shape: BackboneShape, texts: Texts | None = None) -> tuple[Point, ...]:
-    """The legal ones."""
+    """Return the legal points."""
     return _legal(site, shape, tuple((texts or {}).items()))
 
 
@@ -98,17 +100,17 @@ class _Pairs:
 
 
 def pairs(point: Point) -> Iterator[Pair]:
-    """Every two decisions of a point."""
+    """Yield every pair of decisions of a point."""
     return combinations(sorted(point.path), 2)
 
 
 def covering_configurations(shape: BackboneShape, number: int, *, seed: int = 0) -> tuple[Configuration, ...]:
-    """Configurations with an edit at each kind of sublayer that the backbone has, from pairwise covers of each.
+    """Return configurations with an edit at each kind of sublayer of the backbone, from pairwise covers of each.
 
     Args:
         shape: The backbone.
-        number: How many at least, all different. Whole covers are used, each time drawn anew.
-        seed: Of the covers and of which edits come together.
+        number: Least number of different configurations; whole covers are used, each drawn anew.
+        seed: Seed of the covers and of their combination.
     """
     kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
     found_pairs = [_Pairs(legal(site, shape)) for site in kinds if shape.sublayers(site)]

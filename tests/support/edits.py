@@ -20,7 +20,7 @@ def edit(write: Port | str, read: Port | str | None, form: Form, gate: Gate | No
 
 
 def resized(configuration: Configuration, *, attention: tuple[int, int], ffn: tuple[int, int]) -> Configuration:
-    """The same structure with other widths, and numbers of widened sublayers, at attention and elsewhere."""
+    """Set the widths, and the numbers of widened sublayers, at attention and at other sites."""
     return configuration.with_widths({one: attention if one.site.is_attention else ffn for one in configuration.edits})
 
 

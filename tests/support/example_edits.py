@@ -1,4 +1,4 @@
-"""The examples of forms and gates, ``trial_runner/port_discovery/examples.toml``, and what every edit keeps."""
+"""Examples of forms and gates, ``trial_runner/port_discovery/examples.toml``, and invariants of every edit."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def shapes() -> Iterator[BackboneShape]:
 
 
 def examples_with(kind: Any, part: Callable[[Edit], object]) -> list[tuple[Edit, BackboneShape]]:
-    """The examples with a form or a gate, wherever they belong."""
+    """Return the examples with a form or a gate, at all sites."""
     examples = ((edit, shape) for shape in shapes() for site in SITES for edit in examples_at(site, shape))
     found = [(edit, shape) for edit, shape in examples if type(part(edit)) is kind]
     assert found, (
@@ -38,7 +38,7 @@ def examples_with(kind: Any, part: Callable[[Edit], object]) -> list[tuple[Edit,
 
 
 def assert_is_kept(edit: Edit, part: Any, shape: BackboneShape) -> Configuration:
-    """A frozen part of an edit that is found again in JSON, and whose canonical form is its own and counts the same."""
+    """Check that a part of an edit is frozen, survives JSON, and keeps its counts in canonical form."""
     assert replace(part) == part
     assert hash(replace(part)) == hash(part)
     for field in fields(part):

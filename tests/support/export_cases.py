@@ -1,4 +1,4 @@
-"""What the tests of exports share: a trial as training leaves it, and the logits it has there."""
+"""Cases of exports: a trial after training, and its logits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Trial:
 
 
 def rig_in_training(folder: Path, precision: str = "float64") -> Rig:
-    """A backbone as packs have it, with the cache that its own config asks for."""
+    """Return a backbone as in a pack, with the cache that its config enables."""
     torch.set_num_threads(1)
     rig = rig_of(folder, precision=precision)
     rig.backbone.model.config.use_cache = True
@@ -65,7 +65,7 @@ def every_example(rig: Rig) -> Iterator[Edit]:
 
 
 def trial_of(rig: Rig, *edits: Edit) -> Trial:
-    """A trial whose every parameter has moved from its start."""
+    """Return a trial whose every parameter has moved from its start."""
     dtype = next(rig.backbone.model.parameters()).dtype
     configuration, shape = Configuration(edits=edits), rig.backbone.shape
     seed = derived_seed(SEED, "deltas")
@@ -100,7 +100,7 @@ def hidden_of(model: Any, backbone: Backbone, *, what: str = "last_hidden_state"
 
 
 def logits_of(rig: Rig, trial: Trial) -> Tensor:
-    """What the trained slot makes of the texts: the mean of the real tokens' outputs, then its head."""
+    """Compute the logits of the trained slot: the mean of the real tokens' outputs, then its head."""
     with rig.attachment.using(trial.deltas):
         hidden = hidden_of(rig.backbone.model, rig.backbone)
     return head_logits(hidden, trial.head)
@@ -127,14 +127,14 @@ def facts_of(backbone: Backbone) -> BackboneFacts:
 
 
 def exported(rig: Rig, trial: Trial, folder: Path) -> Path:
-    """The trial in the project's own format."""
+    """Write the trial in the project's own format."""
     with new_folder(folder) as place:
         write_delta(place, trained_of(rig, trial), backbone=facts_of(rig.backbone))
     return folder
 
 
 def fresh_model(rig: Rig, **options: Any) -> Any:
-    """The backbone as users load it, in the precision of the rig."""
+    """Load the backbone as users do, in the precision of the rig."""
     from transformers import AutoModel
 
     with quiet_transformers():

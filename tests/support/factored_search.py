@@ -27,7 +27,7 @@ def score_of(candidate: Candidate) -> float:
 
 
 def observed(candidate: Candidate, number: int) -> Observation:
-    """A trial at its end; every third is pruned at half its length."""
+    """Return a trial at its end; every third is pruned at half its length."""
     score, is_pruned = score_of(candidate), number % 3 == 2
     half = MeasuredScore(fraction=0.5, score=score - 0.05, standard_error=ERROR)
     full = MeasuredScore(fraction=1.0, score=score, standard_error=ERROR)
@@ -46,13 +46,13 @@ def drawn(
 
 
 def candidate_of(space: SearchSpace, number: int, published: Sequence[str], seed: int) -> Candidate:
-    """A published method, or one that is drawn at random where there are no more of them."""
+    """Suggest a published method, or a random candidate after the last of them."""
     draw = RandomTrial(1000 * seed + number)
     return space.suggest_published(published[number], draw) if number < len(published) else space.suggest(draw)
 
 
 def proposed(search: FactoredSearch, history: list[Observation], slots: int = 1) -> list[Candidate]:
-    """Candidates for the next trials, each chosen as if those before it were running."""
+    """Propose the next trials, each as if those before it were running."""
     trials, found = list(history), []
     for _ in range(slots):
         candidate = search.candidate(trials, number=len(trials))
@@ -64,7 +64,7 @@ def proposed(search: FactoredSearch, history: list[Observation], slots: int = 1)
 
 
 def searched(search: FactoredSearch, trials: list[Observation], count: int) -> list[Observation]:
-    """The trials that follow some others, one after another."""
+    """Return the trials that follow these, one after another."""
     found = list(trials)
     for _ in range(count):
         (candidate,) = proposed(search, found)

@@ -1,4 +1,4 @@
-"""An environment of its own in which nothing of this project is: who has an export, transformers and peft alone."""
+"""Environment without this project, like that of a user with an export, transformers and peft alone."""
 
 import importlib.util
 import json
@@ -30,7 +30,7 @@ for folder, code, names in json.load(sys.stdin):
 
 
 def stock_environment(folder: Path) -> Path:
-    """The Python of a new virtual environment with everything that is installed here, but for this project.
+    """Build a virtual environment with all installed packages but this project; return its Python.
 
     Its packages are links; what an editable installation adds to the path is in a file that is not linked.
     """
@@ -48,11 +48,11 @@ def stock_environment(folder: Path) -> Path:
 
 
 def run_afresh(programs: Sequence[tuple[Path, str, Sequence[str]]], home: Path) -> list[dict[str, Any]]:
-    """What programs leave in some of their names, each run in its folder, in one process without this project.
+    """Run programs in one process without this project, each in its folder; return the named variables.
 
     Args:
         programs: Folder, Python, and names of lists, texts or tensors.
-        home: Of the environment, and of the caches of Hugging Face.
+        home: Folder of the environment, and of the caches of Hugging Face.
     """
     python = home / "stock" / "bin" / "python"
     if not python.exists():

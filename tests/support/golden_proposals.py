@@ -30,12 +30,12 @@ REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)
 
 
 def share(*parts: object) -> float:
-    """A number in [0, 1) that depends on all parts."""
+    """Compute a number in [0, 1) that depends on all parts."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, parts)).encode()).digest()[:6], "big") / 2**48
 
 
 def truth(candidate: Candidate) -> float:
-    """The planted score of a candidate."""
+    """Compute the planted score of a candidate."""
     edits = candidate.configuration.edits
     forms = [edit.form.name for edit in edits]
     score = 0.35 + 0.05 * ("lowrank" in forms) + 0.04 * ("bottleneck" in forms) - 0.02 * ("const" in forms)
@@ -48,7 +48,7 @@ def truth(candidate: Candidate) -> float:
 
 
 def fact(candidate: Candidate) -> dict[str, Any]:
-    """What is the same on every processor: the structure, and numbers to six digits."""
+    """Return the facts that are equal on every processor: the structure, and numbers to six digits."""
 
     def rounded(value: object) -> object:
         return float(f"{value:.6g}") if isinstance(value, float) else value
@@ -79,7 +79,7 @@ class GoldenStudy:
         return Proposer(self.space, sampler=self.sampler, seed=SEED, initial_design=OPENING, model=MODEL)
 
     def run(self) -> str:
-        """A digest of all that was proposed, and of what was expected of trials at rungs."""
+        """Return a digest of all proposals and of the win probabilities at rungs."""
         running: list[tuple[int, int]] = []
         clock = 0
         while len(self.records) < TRIALS or running:
@@ -98,7 +98,7 @@ class GoldenStudy:
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def begin(self, number: int) -> None:
-        """The next trial: a proposal, or one of the best two again."""
+        """Begin the next trial: a proposal, or one of the best two again."""
         if number in REPLICATES:
             done = [one for one in self.records if one.state is TrialState.COMPLETE and one.replicate_of is None]
             best = sorted(done, key=lambda one: (-(one.score or 0.0), one.number))[number % 2]
@@ -118,7 +118,7 @@ class GoldenStudy:
         )
 
     def read(self, number: int, rung: int, clock: int) -> bool:
-        """One more reading; whether the trial ends with it."""
+        """Record one more reading; return whether the trial ends with it."""
         step = STEPS[rung]
         noise = (share("noise", number, step) - 0.5) * 0.06
         score = round((truth(self.candidates[number]) + noise - 0.05 * (2 - rung)) * 500) / 500
@@ -142,7 +142,7 @@ class GoldenStudy:
         return True
 
     def end(self, number: int, step: int) -> TrialState | None:
-        """How a trial ends at a step; None if it goes on."""
+        """Return the final state of a trial that ends at a step; None if it continues."""
         if share("fail", number) < 0.06 and step == STEPS[1]:
             return TrialState.FAILED
         if step == STEPS[-1]:
@@ -156,7 +156,7 @@ class GoldenStudy:
 
 
 def digests(samplers: Sequence[str]) -> dict[str, str]:
-    """Of the proposals of each sampler."""
+    """Return the digest of each sampler's proposals."""
     space = whole_space()
     return {sampler: GoldenStudy(space, sampler).run() for sampler in samplers}
 

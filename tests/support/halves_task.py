@@ -8,7 +8,7 @@ _SIZES = {"train": 30, "validation": 25, "test": 10}
 
 
 def halves_task(first: int = 5, end: int = 200) -> PreparedTask:
-    """Rows of 3 to 8 tokens; the label is in which half of the vocabulary the second one is.
+    """Build rows of 3 to 8 tokens; the label is the half of the vocabulary of the second token.
 
     Args:
         first: Smallest token.

@@ -1,4 +1,4 @@
-"""A study with its keeper, and what workers say to it."""
+"""Study with its keeper, and messages of its workers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,8 +74,8 @@ class KeptStudy:
         with self.opened() as (ledger, key):
             return ledger.losses(key)
 
-    def said(self, kind: str) -> list[str]:
-        """The events of a kind."""
+    def event_texts(self, kind: str) -> list[str]:
+        """Return the texts of all events of a kind."""
         with self.opened() as (ledger, key):
             return [event.text for event in ledger.events(key) if event.kind == kind]
 
@@ -85,7 +85,7 @@ class KeptStudy:
             return [*found, *replay_violations(ledger, key, self.keeper.proposer)]
 
     def written(self, request: TrialRequest, step: int) -> ArtefactRecord:
-        """A snapshot file, and its record."""
+        """Write a snapshot file and return its record."""
         path = attempt_folder(self.plan.artefacts, request.trial, request.attempt) / f"step-{step}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(str(step))

@@ -60,9 +60,9 @@ class Study:
     """A study of trivial trials that is launched again and again.
 
     Attributes:
-        options: Of `support.trivial_launch`, where they are not the usual ones.
-        name: Whose trials are looked at: the study's own, or its confirmation's.
-        start: How a launch is started.
+        options: Options of `support.trivial_launch` other than the defaults.
+        name: Name of the study, or of its confirmation.
+        start: Function that starts a launch.
     """
 
     url: str
@@ -82,17 +82,17 @@ class Study:
         self.launches.append(self.start(arguments, self.folder.parent / f"launch-{len(self.launches)}.log"))
         return self.launches[-1]
 
-    def said(self, launch: int = -1) -> str:
-        """All that a launch has written."""
+    def log(self, launch: int = -1) -> str:
+        """Return the output of a launch."""
         number = launch % len(self.launches)
         return (self.folder.parent / f"launch-{number}.log").read_text()
 
     def ended(self) -> int:
-        """How many trials have ended."""
+        """Return the number of trials that have ended."""
         return sum(trial.state.is_terminal for trial in self.recorded())
 
     def recorded(self) -> list[TrialRecord]:
-        """What the ledger holds; nothing before the study is there."""
+        """Return the trials of the ledger, none before the study exists."""
         try:
             with Ledger.open(self.url, read_only=True) as ledger:
                 return ledger.trials(ledger.study(self.name).id)
@@ -100,7 +100,7 @@ class Study:
             return []
 
     def broken(self) -> list[str]:
-        """Every broken invariant, those that hold only once the study is at rest included."""
+        """Return every broken invariant, those of a study at rest included."""
         with Ledger.open(self.url, read_only=True) as ledger:
             record = ledger.study(self.name)
             if record.kind is StudyKind.CONFIRMATION:
@@ -142,7 +142,7 @@ CLUSTER: list[int] = []
 
 
 def children(pid: int) -> list[tuple[int, str]]:
-    """All descendants of a process with their command lines."""
+    """Return all descendants of a process with their command lines."""
     found = _descendants(pid)
     there = [one for node in CLUSTER for one in _descendants(node)]
     return found + [one for one in there if one[1].startswith("ray::") and any(n in one[1] for n in ACTORS.values())]
@@ -170,7 +170,7 @@ def wait_for(condition: Callable[[], object], process: Launch, study: Study) -> 
     """Wait until something holds or the launch has ended."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not condition() and process.poll() is None:
-        assert time.monotonic() < until, study.said()
+        assert time.monotonic() < until, study.log()
         time.sleep(_LOOK_SECONDS)
 
 
@@ -183,8 +183,8 @@ def wait_for_ends(study: Study, process: Launch, more: int = 1) -> None:
 def finish(study: Study, process: Launch | None = None) -> None:
     """Let the study come to its end."""
     process = process or study.launch()
-    assert process.wait(PATIENCE_SECONDS) == 0, study.said()
-    assert "True: " in study.said()
+    assert process.wait(PATIENCE_SECONDS) == 0, study.log()
+    assert "True: " in study.log()
 
 
 def actors(process: Launch, kind: str, study: Study) -> list[int]:
@@ -231,7 +231,7 @@ def kill_everyone(
         killed_at = time.monotonic()
         if victim == "launch":
             process = study.launch()
-            wait_for(study.said, process, study)  # until it has taken the study over, an actor may still end a trial
+            wait_for(study.log, process, study)  # until it has taken the study over, an actor may still end a trial
         wait_for_ends(study, process)
         seconds.append(time.monotonic() - killed_at)
     study.release()
@@ -244,10 +244,10 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def said_nothing_unasked(study: Study) -> None:
-    """Only the launch's own lines: neither Ray nor Tune nor Optuna has a say in them."""
+def check_log_lines(study: Study) -> None:
+    """Check that the log has only the launch's own lines, none of Ray, Tune or Optuna."""
     for launch in range(len(study.launches)):
-        lines = study.said(launch).splitlines()
+        lines = study.log(launch).splitlines()
         assert [line for line in lines if " ended, " not in line and not line.startswith(("True: ", "False: "))] == []
 
 

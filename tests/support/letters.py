@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from support.whole_way import write_splits
+from support.export_commands import write_splits
 
 
 def write_letters(folder: Path, *, train: int = 48, validation: int = 24, test: int = 7) -> None:
@@ -18,7 +18,7 @@ def write_letters(folder: Path, *, train: int = 48, validation: int = 24, test: 
 
 
 def letters_study(folder: Path, backbone: Path, **keys: object) -> dict[str, object]:
-    """The study file of the task in ``letters`` of a folder, for a few steps of a tiny backbone; with other keys."""
+    """Return a study file of the task in ``letters`` of a folder, for a few steps of a tiny backbone."""
     task = {"folder": str(folder / "letters"), "text": "text", "label": "label", "max_tokens": 8}
     training = {"steps": 6, "batch_size": 8, "precision": "fp32"}
     plain: dict[str, object] = {"name": "letters", "budget": 300, "seed": 3}

@@ -16,7 +16,7 @@ def code_cells(notebook: Path) -> list[dict[str, Any]]:
 
 
 def shown(value: object) -> str:
-    """What a notebook would show of a value as text; its HTML is made too, and must begin with an element."""
+    """Return the text of a value in a notebook; check that its HTML begins with an element."""
     to_html = getattr(value, "_repr_html_", None)
     if to_html is not None and not to_html().lstrip().startswith("<"):
         raise ValueError(f"HTML must begin with an element; got {to_html()[:40]!r}.")

@@ -62,7 +62,7 @@ HUGE = {
 
 
 def damages() -> Iterator[Damage]:
-    """All of them, but for the huge ones."""
+    """Yield all damages but the huge ones."""
     for column in _columns():
         values = ODD | (ODD_JSON if isinstance(column.type, JSON) else {})
         for name, value in values.items():
@@ -70,7 +70,7 @@ def damages() -> Iterator[Damage]:
 
 
 def huge_damages(draw: random.Random) -> list[Damage]:
-    """Each of the huge values in a column of each type."""
+    """Return each of the huge values in a column of each type."""
     by_type: dict[type, list[Column[Any]]] = {}
     for column in _columns():
         by_type.setdefault(type(column.type), []).append(column)
@@ -91,7 +91,7 @@ def _damage(column: Column[Any], name: str, value: str) -> Damage:
 
 
 def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
-    """What a process of its own finds that may take so many seconds of a processor, and so many bytes more."""
+    """Run a check in a process with limits on processor seconds and additional memory; return its finding."""
     with warnings.catch_warnings(action="ignore"):  # of threads, which it does not need
         child = os.fork()
     if child == 0:
@@ -109,7 +109,7 @@ def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
 
 
 def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[[], object]]:
-    """Every command that reads a ledger, and a launch that goes on with its study."""
+    """Return every command that reads a ledger, and a launch that continues its study."""
     lines = {
         "show": ["show", "trivial"],
         "show of a confirmation": ["show", "trivial-confirm"],
@@ -123,9 +123,9 @@ def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[
         "export": ["export", "trivial", str(folder / "optuna.db"), "--format", "optuna"],
         "merge": ["merge", url, "--storage", f"sqlite:///{folder / 'merged.db'}"],
     }
-    asked = {name: _asked(line, url) for name, line in lines.items()}
+    asked = {name: _call_of(line, url) for name, line in lines.items()}
     for view in VIEWS:
-        asked[f"query of {view.name}"] = _asked(["query", f"SELECT * FROM {view.name}"], url)
+        asked[f"query of {view.name}"] = _call_of(["query", f"SELECT * FROM {view.name}"], url)
     return {**asked, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
 
 
@@ -133,12 +133,12 @@ SLOW = ("show of a confirmation", "discover", "report", "export")
 """Readers that take seconds."""
 
 
-def _asked(line: list[str], url: str) -> Callable[[], object]:
+def _call_of(line: list[str], url: str) -> Callable[[], object]:
     return lambda: main([*line, *([] if "--storage" in line else ["--storage", url])])
 
 
 def problem_of(ask: Callable[[], object]) -> str:
-    """What is wrong with how a command ends; empty if it is done, or says on one line why not."""
+    """Return the problem with how a command ends; empty if it succeeds or is refused in one line."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):

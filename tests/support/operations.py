@@ -1,4 +1,4 @@
-"""What PyTorch is asked to do."""
+"""Operations that PyTorch executes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""File permissions do not bind root, so tests of them run as somebody else."""
+"""User other than root, whom file permissions bind."""
 
 import os
 from collections.abc import Iterator

@@ -59,7 +59,7 @@ EVEN_TASK = _task("even-thirds", longest=4)
 
 
 def runner_of(folder: Path, *, precision: str = "fp64", task: PreparedTask = TASK, **held: Any) -> TorchRunner:
-    """A runner over a tiny backbone, whose packs compute on one thread."""
+    """Return a runner over a tiny backbone, whose packs compute on one thread."""
     torch.set_num_threads(1)
     register_attention()
     weights: Any = "float64" if precision == "fp64" else "float32"
@@ -73,13 +73,13 @@ Way = tuple[str, Insertion, str]
 
 
 def way_of(one: Point) -> Way:
-    """What the point has to be covered for."""
+    """Return the combination that a point covers."""
     (edit,) = one.edits
     return (edit.form.name, edit.insertion, dict(one.path)["gate"])
 
 
 def _cover(site: Site, shape: BackboneShape) -> list[Edit]:
-    """Edits of every way, and with every value of every dimension of every form."""
+    """Return edits that cover every combination and every value of every dimension of every form."""
     by_way: dict[Way, list[Point]] = {}
     for one in legal(site, shape):
         by_way.setdefault(way_of(one), []).append(one)
@@ -103,7 +103,7 @@ def _values(one: Point) -> set[tuple[str, str, str]]:
 
 @cache
 def every_structure(shape: BackboneShape) -> tuple[Configuration, ...]:
-    """Configurations that together have every way at attention and at the FFN, and every form outside of sublayers.
+    """Return configurations that cover every combination at attention and the FFN, and every other form.
 
     Edits of one configuration are as many as two at either side where rules let them be together; bottlenecks are the
     smallest.
@@ -130,7 +130,7 @@ def every_structure(shape: BackboneShape) -> tuple[Configuration, ...]:
 
 
 def _in_pairs(edits: Iterable[Edit], shape: BackboneShape) -> list[tuple[Edit, ...]]:
-    """Two edits together where they may be; neighbours first, so that forms mix as little as need be."""
+    """Pair edits where the rules allow it; neighbours first, so that forms mix as little as possible."""
     left = deque(edits)
     pairs: list[tuple[Edit, ...]] = []
     while left:
@@ -151,7 +151,7 @@ def _are_valid(edits: tuple[Edit, ...], shape: BackboneShape) -> bool:
 
 
 def sized(configuration: Configuration, variant: int) -> Configuration:
-    """The structure with bottlenecks and blocks of the variant's own: 0 narrow, 1 wider, 2 wide in one block."""
+    """Set bottlenecks and blocks of a variant: 0 narrow, 1 wider, 2 wide in one block."""
     return Configuration(edits=tuple(_sized(edit, variant) for edit in configuration.edits))
 
 
@@ -170,19 +170,19 @@ def _sized(edit: Edit, variant: int) -> Edit:
 
 
 def twins(structures: Sequence[Configuration]) -> list[Configuration]:
-    """Each structure twice with other bottlenecks, so that what is stacked has to be padded."""
+    """Return each structure twice with other bottlenecks, so that stacked tensors need padding."""
     return [sized(each, variant) for index, each in enumerate(structures) for variant in (0, 1 + index % 2)]
 
 
 def request_for(
     configuration: Configuration, trial: int, *, steps: int, rate: float = 1e-3, **changes: object
 ) -> TrialRequest:
-    """A trial with learning rates, weight decay, clipping, betas and seed of its own.
+    """Return a trial with learning rates, weight decay, clipping, betas and seed of its own.
 
     Args:
-        configuration: What is trained.
-        trial: Its number, on which the others depend.
-        steps: Of the whole trial; it is measured half way and at the end.
+        configuration: Trained structure.
+        trial: Number of the trial, on which the other values depend.
+        steps: Number of steps; the trial is measured half way and at the end.
         rate: The learning rates are multiples of it, smaller ones where all weights are trained.
         changes: Other fields of the request.
     """

@@ -1,4 +1,4 @@
-"""Trials of packs watched step by step, and how far what two of them went through is apart."""
+"""Trials of packs traced step by step, and the deviation of two traces."""
 
 import math
 import re
@@ -19,7 +19,7 @@ _SECOND_MOMENT = "optimizer.exp_avg_sq."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What a trial went through.
+    """Trace of a trial.
 
     Attributes:
         losses: Training loss of every step.
@@ -70,13 +70,13 @@ class Watched:
             self.readings.append(reading)
 
     def trace(self, pack: TrialPack) -> Trace:
-        """What it went through."""
+        """Return the trace."""
         tensors = tensors_of(pack, self.trial)
         return Trace(losses=tuple(self.losses), readings=tuple(self.readings), tensors=tensors)
 
 
 def tensors_of(pack: TrialPack, trial: int) -> dict[str, Tensor]:
-    """The state of a trial."""
+    """Return the state of a trial."""
     snapshot = pack.snapshot(trial)
     return {name: tensor for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
 
@@ -88,7 +88,7 @@ def watch(pack: TrialPack, request: TrialRequest) -> Watched:
 
 
 def advance(pack: TrialPack, watched: Iterable[Watched]) -> list[Failure]:
-    """One step of the pack; trials that are not watched may fail."""
+    """Advance the pack by one step; trials that are not watched may fail."""
     before = [(each, (float(each.state.loss_sum), each.state.loss_count)) for each in watched]
     results = pack.advance(1)
     readings = {result.trial: result for result in results if isinstance(result, Reading)}
@@ -103,12 +103,12 @@ def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequen
     """Train trials in a pack to their ends, step by step; one that has ended makes room for the next.
 
     Args:
-        pack: Without other trials.
+        pack: Pack without other trials.
         requests: The trials, in the order in which they are admitted.
         arrivals: Steps of the pack before which none of them is admitted; all at once without any.
 
     Returns:
-        What each went through, in the order of the requests.
+        Traces in the order of the requests.
     """
     waiting = deque(enumerate(requests))
     running: dict[int, Watched] = {}
@@ -128,17 +128,17 @@ def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequen
 
 
 def alone(runner: TorchRunner, request: TrialRequest) -> Trace:
-    """The trial in a pack of its own."""
+    """Train the trial in a pack of its own."""
     (trace,) = train(runner.open_pack(1), [request])
     return trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Deviation:
-    """How far two traces are apart, at the place where they are farthest.
+    """Largest deviation of two traces.
 
     Attributes:
-        share: Of the largest magnitude of what is compared there; infinite for numbers of which one is not finite, or
+        share: Share of the largest magnitude there; infinite for numbers of which one is not finite, or
             traces that do not have the same parts.
         where: The place.
     """
@@ -176,7 +176,7 @@ def _deviations(one: Trace, other: Trace, *, is_rough: bool) -> Iterator[Deviati
 
 
 def _states(tensors: Mapping[str, Tensor], references: Mapping[str, Tensor], *, is_rough: bool) -> dict[str, Tensor]:
-    """Each tensor as a vector, or all of a kind as one; without the numbers that are undetermined in a reference."""
+    """Return each tensor as a vector, or all of a kind as one, without undetermined numbers of a reference."""
     moments = {name: tensor.double().sqrt() for name, tensor in references.items() if _SECOND_MOMENT in name}
     trained = next(tensor for name, tensor in references.items() if name.startswith(("deltas.", "head.")))
     least = 100 * torch.finfo(trained.dtype).eps * max(float(each.max()) for each in moments.values())
@@ -193,7 +193,7 @@ def _states(tensors: Mapping[str, Tensor], references: Mapping[str, Tensor], *, 
 
 
 def _kind(name: str) -> str:
-    """``deltas``, ``head``, ``buffers``, or which moments."""
+    """Return ``deltas``, ``head``, ``buffers``, or the kind of moments."""
     parts = name.split(".")
     return ".".join(parts[:2]) if parts[0] == "optimizer" else parts[0]
 
@@ -221,7 +221,7 @@ def _share(difference: float, scale: float) -> float:
 def worst(
     packed: Sequence[Trace], references: Sequence[Trace], requests: Sequence[TrialRequest], *, is_rough: bool = False
 ) -> Deviation:
-    """The largest deviation of several trials, with the trial's number and structure."""
+    """Return the largest deviation of several trials, with the trial's number and structure."""
     found = []
     for trace, reference, request in zip(packed, references, requests, strict=True):
         one = deviation(trace, reference, is_rough=is_rough)

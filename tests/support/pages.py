@@ -1,7 +1,7 @@
-"""Pages of the documentation: their fenced blocks, and what running one means.
+"""Pages of the documentation: their fenced blocks, and the meaning of running one.
 
-A block of ``console`` is commands, of ``python`` a program that goes on through the page, of ``yaml`` a study file that
-is saved under its name. Blocks of ``text`` are only read.
+A block of ``console`` contains commands. One of ``python`` is a program that continues through the page. One of
+``yaml`` is a study file that is saved under its name. Blocks of ``text`` are only read.
 """
 
 import re
@@ -62,7 +62,7 @@ class PageRun:
     """Runs the blocks of one page, in their order, in the working directory.
 
     Args:
-        capsys: Of the test; holds what the last command printed.
+        capsys: Fixture of the test, with the output of the last command.
     """
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +71,7 @@ class PageRun:
         self._written: set[str] = set()
 
     def run_page(self, page: Path) -> None:
-        """Every block that runs; an error says where it stands."""
+        """Run every block that runs; add its line to an error."""
         run = {"console": self._commands, "python": self._program, "yaml": self._study}
         for block in blocks_of(page):
             try:

@@ -1,4 +1,4 @@
-"""A tiny backbone beside `peft`, a library that nobody here wrote: one copy with our hooks, one for peft."""
+"""Tiny backbone in two copies: one with our hooks, one for `peft`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ class PeftPair:
         return inputs | ({"decoder_input_ids": later} if self.is_seq2seq else {})
 
     def fresh(self) -> Any:
-        """A copy of the backbone for peft; not "eager", which has a softmax in float32 in some families."""
+        """Load a copy for peft; not "eager", which has a softmax in float32 in some families."""
         return load_backbone(str(self.folder), precision="float64", attn_implementation="sdpa").model
 
     def deltas(self, *edits: Edit) -> DeltaSet:
@@ -74,7 +74,7 @@ class PeftPair:
 
 @contextmanager
 def peft_pairs(tiny_backbone: Any, kind: type[PeftPair]) -> Iterator[Any]:
-    """Makes the two copies of a family, once each."""
+    """Build the two copies of a family, once each."""
     made: list[PeftPair] = []
 
     @cache

@@ -1,4 +1,4 @@
-"""A ledger of a search whose scores a formula gives, but for the luck that is planted."""
+"""Ledger of a search with planted scores and planted noise."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ class Planted:
     """A study of random trials, every one complete; published methods come first.
 
     Args:
-        url: Of a new storage.
-        trials: How many.
-        noise: Standard deviation of what is added to every score.
-        luck: By number of the trial, what is added to its score instead.
-        seed: Of the trials and the noise.
-        study: What it is recorded as; None for one without a study file.
-        search: Of the study file; sizes are searched where it says so.
-        published: The methods that come first.
+        url: URL of a new storage.
+        trials: Number of trials.
+        noise: Standard deviation of the noise of every score.
+        luck: Noise of single trials by number, in place of the random one.
+        seed: Seed of the trials and the noise.
+        study: Record of the study; None for one without a study file.
+        search: Search section of the study file, which may have a size objective.
+        published: Methods that come first.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Planted:
             self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))
 
     def new_study(self, name: str, specification: Mapping[str, object]) -> NewStudy:
-        """A study without a study file."""
+        """Return a study without a study file."""
         return NewStudy(
             name=name,
             specification={"task": {"name": "planted"}, **specification},
@@ -83,7 +83,7 @@ class Planted:
         return random.Random(f"{self._seed}/{number}/{step}").gauss(0, self._noise)
 
     def truth(self, number: int) -> float:
-        """What a trial scores without noise."""
+        """Return the score of a trial without noise."""
         return score_of(self.candidates[number])
 
     def trial(self, number: int, candidate: Candidate) -> TrialRecord:
@@ -132,6 +132,6 @@ class Planted:
 
 
 def _sections(search: Mapping[str, object]) -> dict[str, object]:
-    """The sections of a study file, by where each key stands."""
+    """Return the sections of a study file by key."""
     own = {key: value for key, value in search.items() if key != "size"}
     return {"space": {"size": search.get("size")}, "search": own}

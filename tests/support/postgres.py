@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.left_out import leave_out
+from support.missing_programs import skip_without
 
 
 class PostgresServer:
@@ -70,10 +70,10 @@ class PostgresServer:
 
 
 def postgres_programs() -> Path:
-    """The folder of initdb and pg_ctl; without one the test is left out, or fails where none may be."""
+    """Return the folder of initdb and pg_ctl; without one skip the test, or fail where all must run."""
     folders = [Path(found).resolve().parent for found in [shutil.which("pg_ctl")] if found]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in folders:
         if (folder / "initdb").exists() and (folder / "pg_ctl").exists():
             return folder
-    leave_out("PostgreSQL", "apt-get install postgresql")
+    skip_without("PostgreSQL", "apt-get install postgresql")

@@ -20,7 +20,7 @@ def run_python(*arguments: object, folder: Path = ROOT, **variables: str) -> sub
 
 
 def printed_by(*arguments: object, folder: Path = ROOT, **variables: str) -> str:
-    """What Python prints, which must succeed."""
+    """Return the output of Python, which must succeed."""
     done = run_python(*arguments, folder=folder, **variables)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     return done.stdout

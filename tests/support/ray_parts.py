@@ -18,25 +18,25 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def by_value(of_a_test: T) -> T:
-    """Lets workers have what the file of a test defines without importing it."""
+    """Pickle objects of a test file by value, so that workers need not import it."""
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[of_a_test.__module__])
     return of_a_test
 
 
-def everybody(launch: Launch) -> list[int]:
-    """All that a launch has started and that has not ended."""
+def live_processes(launch: Launch) -> list[int]:
+    """Return all processes that a launch has started and that have not ended."""
     return [pid for pid, _ in children(launch.pid)]
 
 
 def named(launch: Launch, name: str) -> int:
-    """The process id of a part of Ray: ``raylet`` or ``gcs_server``."""
+    """Return the process id of a part of Ray: ``raylet`` or ``gcs_server``."""
     return next(pid for pid, command in children(launch.pid) if f"/{name} " in command)
 
 
 def driver(launch: Launch) -> int:
-    """The process id of what speaks with Ray for the launch."""
+    """Return the process id of the launch's Ray driver."""
     return next(pid for pid, command in children(launch.pid) if "studies.backends.driver" in command)
 
 
@@ -54,7 +54,7 @@ def is_gone(pid: int) -> bool:
 
 
 def left(pids: Iterable[int]) -> list[int]:
-    """Which processes are there still after a while in which they may leave."""
+    """Return the processes that still exist after a grace period."""
     until, here = time.monotonic() + _LEAVING_SECONDS, list(pids)
     while (here := [pid for pid in here if not is_gone(pid)]) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)

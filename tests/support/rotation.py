@@ -1,4 +1,4 @@
-"""What is too much for every run is shared out: a run takes the part that its seed names, and says which.
+"""Rotation of large test sets: a run takes the part that its seed selects.
 
 ``DELTASPACE_TEST_SEED=N`` repeats the parts of an earlier run; ``DELTASPACE_TEST_ALL=1`` takes every part.
 """
@@ -21,17 +21,17 @@ def begin() -> None:
 
 
 def seed() -> int:
-    """Of this run."""
+    """Return the seed of this run."""
     return int(os.environ[SEED])
 
 
 def is_everything() -> bool:
-    """Whether this run takes every part."""
+    """Return whether this run takes every part."""
     return os.environ.get(EVERYTHING) == "1"
 
 
 def parts(values: Sequence[T]) -> list[T]:
-    """One of the values, the seed says which; all of them where everything is taken.
+    """Return the value that the seed selects, or all where everything is taken.
 
     Runs with successive seeds take them in turn.
     """
@@ -39,15 +39,15 @@ def parts(values: Sequence[T]) -> list[T]:
 
 
 def has_turn(name: str) -> bool:
-    """Whether this run takes what has the name: every third one does; of seeds 3n, 3n + 1 and 3n + 2 one does."""
+    """Return whether this run takes the named test: one of each three successive seeds does."""
     return is_everything() or (zlib.crc32(f"{name} {seed() // 3}".encode()) + seed()) % 3 == 0
 
 
 def third(values: Sequence[T]) -> list[T]:
-    """Every third of the values, the seed says from where; all of them where everything is taken."""
+    """Return every third of the values, from an offset given by the seed; all where everything is taken."""
     return list(values) if is_everything() else list(values)[seed() % 3 :: 3]
 
 
 def sixth(values: Sequence[T]) -> list[T]:
-    """Every sixth of the values, likewise."""
+    """Return every sixth of the values, from an offset given by the seed; all where everything is taken."""
     return list(values) if is_everything() else list(values)[seed() % 6 :: 6]

@@ -1,4 +1,4 @@
-"""How far two computations of the same numbers may lie apart, from the sizes and not from what was seen once."""
+"""Bound on the difference of two computations of the same numbers, from their sizes."""
 
 import math
 

@@ -9,22 +9,22 @@ Found = TypeVar("Found")
 
 
 class Route:
-    """Takes the choices of a route, then the first ones, and notes what was asked."""
+    """Chooser that takes the choices of a route, then the first ones, and records the names and choices."""
 
     def __init__(self, route: Sequence[int]) -> None:
         self.route = tuple(route)
-        self.asked: list[tuple[str, str]] = []
+        self.chosen: list[tuple[str, str]] = []
         self.forks: list[int] = []
 
     def choose(self, name: str, choices: Sequence[str]) -> str:
         index = self.route[len(self.forks)] if len(self.forks) < len(self.route) else 0
         self.forks.append(len(choices))
-        self.asked.append((name, choices[index]))
+        self.chosen.append((name, choices[index]))
         return choices[index]
 
 
 def every_route(walk: Callable[[Route], Found]) -> Iterator[Found]:
-    """What a walk finds on every route."""
+    """Yield the result of a walk on every route."""
     route: list[int] = []
     while True:
         walked = Route(route)
@@ -38,7 +38,7 @@ def every_route(walk: Callable[[Route], Found]) -> Iterator[Found]:
 
 
 class DrawnTrial(RandomTrial):
-    """Answers with what was drawn; numbers at random."""
+    """Trial that returns drawn choices, and random numbers."""
 
     def __init__(self, values: Mapping[str, str], seed: int) -> None:
         super().__init__(seed)

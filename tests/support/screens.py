@@ -1,4 +1,4 @@
-"""What a terminal shows, as text that is kept beside the tests and compared: at 80, 120 and 200 columns.
+"""Terminal output as text files that tests compare: at 80, 120 and 200 columns.
 
 ``DELTASPACE_WRITE_PICTURES=1`` writes the texts, and the pictures of the documentation, again.
 """
@@ -22,7 +22,7 @@ _FONT_FACE = re.compile(r"\s*@font-face \{.*?\n\s*\}\n", re.DOTALL)
 
 
 def screen(renderable: RenderableType, width: int = 200) -> str:
-    """What a terminal of a width shows, without colours."""
+    """Return the output of a terminal of a width, without colours."""
     file = io.StringIO()
     Terminal(file, width=width, color_system=None, force_jupyter=False).print(renderable)
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
@@ -31,7 +31,7 @@ def screen(renderable: RenderableType, width: int = 200) -> str:
 
 
 def kept(name: str, text: str) -> str:
-    """The text that is kept of a screen; the one at hand where it is to be written."""
+    """Return the stored text of a screen, or write it."""
     path = SCREENS / f"{name}.txt"
     if _is_writing():
         path.parent.mkdir(exist_ok=True)
@@ -40,7 +40,7 @@ def kept(name: str, text: str) -> str:
 
 
 def picture(name: str, renderable: RenderableType, width: int) -> Path:
-    """The picture of a screen in the documentation; drawn anew where it is to be written."""
+    """Return the picture of a screen in the documentation, or write it."""
     path = PICTURES / f"{name}-{width}.svg"
     if _is_writing():
         console = Terminal(io.StringIO(), width=width, record=True, color_system="truecolor", force_jupyter=False)

@@ -59,7 +59,7 @@ class Mortal(TorchRunnerFactory):
 
 
 def troubled(runner: TorchRunner, folder: Path) -> TorchRunner:
-    """The runner, whose passes look for trouble in a folder."""
+    """Make the runner's passes look for planted trouble in a folder."""
     backbone = runner.backbone
     stacks = stacks_of(backbone.model, backbone.family.ports(backbone.shape), backbone.shape)
     *_, last = (one for one in stacks[-1][0].modules() if hasattr(one, "weight"))

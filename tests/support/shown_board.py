@@ -1,4 +1,4 @@
-"""A leaderboard of fixed numbers, so that what it looks like is the same on every machine."""
+"""Leaderboard of fixed numbers, so that its rendering is equal on every machine."""
 
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ def row(
     seeds: int = 1,
     reason: str | None = None,
 ) -> LeaderboardRow:
-    """One of its rows."""
+    """Return one row of the leaderboard."""
     return LeaderboardRow(
         place=place,
         number=number,
@@ -48,7 +48,7 @@ def row(
 
 
 def shown_board() -> Leaderboard:
-    """Two discoveries above the published methods, one below, one that was pruned."""
+    """Return two discoveries above the published methods, one below, and a pruned one."""
     lead = Estimate(mean=0.0262, deviation=0.0107)
     counts = dict.fromkeys(TrialState, 0) | {TrialState.COMPLETE: 24, TrialState.PRUNED: 11, TrialState.FAILED: 1}
     rows = (

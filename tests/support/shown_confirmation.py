@@ -8,7 +8,7 @@ Scores = tuple[float | None, ...]
 
 
 def contender(label: str, scores: Scores, *, is_published: bool, **more: Any) -> ContenderResult:
-    """A published method, which is a baseline, or one of the best trials."""
+    """Return a published method, which is a baseline, or one of the best trials."""
     own: dict[str, Any] = {
         "description": f"what {label} is",
         "trial": 7,
@@ -24,7 +24,7 @@ def contender(label: str, scores: Scores, *, is_published: bool, **more: Any) ->
 
 
 def confirmation(*contenders: ContenderResult, **more: Any) -> ConfirmationResult:
-    """A confirmation whose trials have all ended."""
+    """Return a confirmation whose trials have all ended."""
     seeds = tuple(range(1, 1 + len(contenders[0].scores)))
     own: dict[str, Any] = {
         "name": "reviews-confirm",

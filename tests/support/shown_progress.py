@@ -19,7 +19,7 @@ def ended(
     reason: str | None = None,
     is_best: bool = False,
 ) -> TrialProgress:
-    """A trial that has ended."""
+    """Return a trial that has ended."""
     return TrialProgress(
         number=number,
         method=method,
@@ -34,7 +34,7 @@ def ended(
 
 
 def running(number: int, description: str, step: int, score: float | None, method: str | None = None) -> TrialProgress:
-    """A trial that a worker holds."""
+    """Return a trial that a worker holds."""
     return TrialProgress(
         number=number,
         method=method,
@@ -89,7 +89,7 @@ RUNNING = tuple(
 
 
 def shown_progress(*, is_early: bool = False) -> Progress:
-    """How a study of 36 trials stands after 19; or at its beginning."""
+    """Return the progress of a study of 36 trials after 19, or at its beginning."""
     counts = dict.fromkeys(TrialState, 0) | {TrialState.RUNNING: len(RUNNING)}
     early = Progress(
         study="docstrings",

@@ -34,7 +34,7 @@ _SCORES = {
 
 
 def shown_study(url: str) -> int:
-    """A study of 36 complete, 8 pruned, 1 failed and 2 running trials, with its confirmation; returns its key."""
+    """Record a study of 36 complete, 8 pruned, 1 failed and 2 running trials, with its confirmation; return its key."""
     study = new_study(specification(48), shape_of(json.loads((BACKBONE / "config.json").read_text())))
     planted = Planted(url, 36, noise=0.01, study=study)
     ledger, key = planted.ledger, planted.study.id
@@ -58,7 +58,7 @@ def shown_study(url: str) -> int:
 
 
 def specification(trials: int) -> Specification:
-    """The study file of what is planted."""
+    """Return the study file of the planted study."""
     return specification_from_mapping(
         {
             "name": "planted",
@@ -118,7 +118,7 @@ def confirmation_of(planted: Planted) -> None:
 
 
 def hostile_study(url: str, trials: tuple[TrialRecord, ...]) -> int:
-    """A study whose every text is `HOSTILE`; returns its key."""
+    """Record a study whose every text is `HOSTILE`; return its key."""
     new = NewStudy(
         name=HOSTILE,
         specification={"task": {"name": HOSTILE}, "trials": len(trials)},

@@ -1,7 +1,7 @@
-"""A search without training: scores are a formula of the trial's number, and trials take a minute each.
+"""Search without training: scores are a formula of the trial's number, and trials take a minute each.
 
-As a program it prints what a search of ``argv[2]`` trials by the sampler ``argv[1]`` proposes next, a fingerprint a
-line, the study having been rebuilt from its records on the way.
+As a program it simulates a search of ``argv[2]`` trials by the sampler ``argv[1]``, rebuilt from its records on the
+way. It prints the fingerprints of the next proposals, one a line.
 """
 
 import json
@@ -28,7 +28,7 @@ def score_of(number: int) -> float:
 
 
 def record_of(candidate: Candidate, number: int, space: SearchSpace, state: TrialState) -> TrialRecord:
-    """What the ledger would hold of a trial that took a minute, one after another."""
+    """Return the ledger's record of a trial that took a minute, one after another."""
     new = new_trial(candidate, space.shape, number=number, study_seed=5, head_parameters=10)
     began_at = START + timedelta(minutes=number)
     return replace(
@@ -56,7 +56,7 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
 
 
 def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
-    """One trial after another, told as they end."""
+    """Run one trial after another and report each end."""
     for _ in range(count):
         number = proposer.next_number
         state = STATES[number % len(STATES)]
@@ -68,7 +68,7 @@ def search(proposer: Proposer, space: SearchSpace, count: int, history: list[Tri
 
 
 def whole_space() -> SearchSpace:
-    """The whole space at about 0.5% of RoBERTa-base."""
+    """Return the whole space at about 0.5% of RoBERTa-base."""
     folder = Path(__file__).parents[1] / "data" / "backbones" / "roberta_base"
     shape = shape_of(json.loads((folder / "config.json").read_text()))
     return SearchSpace(shape=shape, budget=600_000)
@@ -77,12 +77,12 @@ def whole_space() -> SearchSpace:
 def proposer_of(
     space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
 ) -> Proposer:
-    """A proposer with an empty history."""
+    """Return a proposer with an empty history."""
     return Proposer(space, sampler=sampler, seed=5, initial_design=InitialDesign(published=published))
 
 
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:
-    """Fingerprints of the three proposals after so many trials, by a proposer that was rebuilt from their records."""
+    """Return fingerprints of the next three proposals of a proposer that was rebuilt from this number of trials."""
     history = search(proposer_of(space, sampler), space, count, [])
     replayed = proposer_of(space, sampler)
     replayed.replay(history, readings_of(history))

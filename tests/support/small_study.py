@@ -18,7 +18,7 @@ def small_study(
     fleet: Mapping[str, object] | None = None,
     **given: Any,
 ) -> Specification:
-    """Its files are in ``artefacts`` of a folder; other keys of the file are given as they stand there."""
+    """Return a small study with its files in ``artefacts`` of a folder; other keys replace those of the file."""
     own: dict[str, object] = {
         "name": "trivial",
         "backbone": str(BACKBONE),

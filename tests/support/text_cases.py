@@ -34,7 +34,7 @@ def _text(draw: random.Random, least: int, most: int) -> str:
 
 
 def write_task(folder: Path) -> Path:
-    """Sources of a few words of one or two letters, targets and references of four to six, a group each."""
+    """Write sources of a few short words, and targets and references of four to six, with a group each."""
     draw = random.Random(3)
     folder.mkdir(parents=True, exist_ok=True)
     for split, size in _SIZES.items():
@@ -50,14 +50,14 @@ def write_task(folder: Path) -> Path:
 def text_runner(
     backbone: Path, folder: Path, *, precision: str = "fp64", mesh: Any = None, **options: Any
 ) -> TorchRunner:
-    """A runner over a tiny backbone and the task of `write_task`.
+    """Return a runner over a tiny backbone and the task of `write_task`.
 
     Args:
         backbone: Folder of the backbone.
-        folder: Of the task.
-        precision: Of the runner.
-        mesh: Of the ranks that share the backbone's blocks out; None for none.
-        options: Of the task.
+        folder: Folder of the task.
+        precision: Precision of the runner.
+        mesh: Mesh of the ranks that shard the backbone's blocks; None for none.
+        options: Options of the task.
     """
     torch.set_num_threads(1)
     register_attention()
@@ -80,40 +80,40 @@ def text_runner(
 
 
 def objective_of(runner: TorchRunner) -> LanguageModelObjective:
-    """What the runner's trials learn."""
+    """Return the objective of the runner's trials."""
     objective = runner.objective
     assert isinstance(objective, LanguageModelObjective)
     return objective
 
 
 def configurations(runner: TorchRunner, names: Sequence[str] = METHODS) -> list[Configuration]:
-    """Methods, as far as the backbone can have them."""
+    """Return the methods that the backbone can have."""
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names]
     return [method.structure(shape) for method in methods if method.invalid_reason(shape) is None]
 
 
 def requests(runner: TorchRunner, names: Sequence[str] = METHODS, *, steps: int = 4) -> list[TrialRequest]:
-    """A trial of each method."""
+    """Return a trial of each method."""
     return [request_for(one, trial, steps=steps) for trial, one in enumerate(configurations(runner, names))]
 
 
 def moved_pass(runner: TorchRunner, pack: TrialPack, *, by: float = 1.5) -> Callable[[Sequence[int]], Pass]:
-    """Moves the deltas of every trial of a pack, and makes passes of some of them."""
+    """Move the deltas of every trial of a pack, and return a function that builds passes of some of them."""
     for slot in pack.taken:
         moved(pack.trial(slot.request.trial).deltas, seed=slot.request.trial, by=by)
     return lambda trials: pass_of(runner.frozen, [pack.trial(trial) for trial in trials])
 
 
 def language_model(runner: TorchRunner) -> Any:
-    """The model that the runner's trials write with."""
+    """Return the model with which the runner's trials generate."""
     return runner.backbone.whole
 
 
 def admitted(
     runner: TorchRunner, names: Sequence[str] = ("lora_qv",), *, steps: int = 4
 ) -> tuple[TrialPack, list[int]]:
-    """A pack of a trial of each method, and their numbers."""
+    """Return a pack of a trial of each method, and their numbers."""
     asked = requests(runner, names, steps=steps)
     pack = runner.open_pack(len(asked))
     for request in asked:
@@ -122,5 +122,5 @@ def admitted(
 
 
 def plain_pass(runner: TorchRunner, pack: TrialPack, trials: Sequence[int]) -> Pass:
-    """A pass of some trials of a pack as they are."""
+    """Return a pass of some trials of a pack as they are."""
     return pass_of(runner.frozen, [pack.trial(trial) for trial in trials])

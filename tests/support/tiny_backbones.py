@@ -69,23 +69,22 @@ SOME_FAMILIES = (*SOME_BACKBONES, *EVERY_FAMILY[len(EVERY_BACKBONE) :])
 
 
 def has_short_windows(runner: TorchRunner) -> bool:
-    """Whether the windows of a decoder are too short for a prompt and a text."""
+    """Return whether the windows of a decoder are too short for a prompt and a text."""
     window = getattr(runner.backbone.model.config, "sliding_window", None)
     return runner.backbone.shape.kind is StackKind.DECODER and window is not None and window < 30
 
 
 def exact_attention(family: str) -> str:
-    """The implementation that computes attention of a plain model in float64.
+    """Return the implementation that computes attention of a plain model in float64.
 
-    Not "eager", which has a softmax in float32 in some families; of Gemma 2 there is no "sdpa", and what ours computes
-    under soft-capping is compared with eager attention in `test_families_against_models`. DeBERTa and MPNet have one
-    alone.
+    Not "eager", which has a softmax in float32 in some families. Gemma 2 has no "sdpa"; `test_families_against_models`
+    compares our soft-capping with eager attention. DeBERTa and MPNet have only one.
     """
     return {"gemma2": ATTENTION, "deberta-v2": "eager", "mpnet": "eager"}.get(family, "sdpa")
 
 
 def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:
-    """Backbones to run a test on, some of them as slow tests only.
+    """Return backbones to run a test on, some of them as slow tests only.
 
     Args:
         names: The backbones.
@@ -96,18 +95,18 @@ def parameters(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]
 
 
 def in_turn(*names: str, at_once: tuple[str, ...] = ()) -> list[ParameterSet]:
-    """The same, but that a run takes a third of the slow ones."""
+    """Return the same parameters, of which a run takes a third of the slow ones."""
     every = parameters(*names, at_once=at_once)
     slow = rotation.third([one for one in every if one.marks])
     return [one for one in every if not one.marks or one in slow]
 
 
 def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
-    """A tiny backbone with hooks on it.
+    """Return a tiny backbone with hooks on it.
 
     Args:
-        folder: The backbone, or how its weights are held as well.
-        options: Of `load_backbone`, in the place of float64.
+        folder: Folder of the backbone, or its source with a weight format.
+        options: Options of `load_backbone`; float64 without any.
     """
     register_attention()
     source = folder if isinstance(folder, BackboneSource) else str(folder)
@@ -117,7 +116,7 @@ def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
 
 
 def checked(rig: Rig, configuration: Configuration) -> None:
-    """Keep the contract of edits, or say of which."""
+    """Check the contract of edits; add the configuration to an error."""
     try:
         check_everything(rig, configuration)
     except Exception as error:

@@ -36,8 +36,9 @@ _BART_RATES = ("dropout", "attention_dropout")
 
 @dataclass(frozen=True)
 class TinyFamily:
-    """How a tiny backbone of a family is made: entries of its config, which special tokens its tokenizer has, and how
-    far its weights are from those of a fresh model (whose biases are 0 and gains 1).
+    """Recipe of a tiny backbone: entries of its config and the special tokens of its tokenizer.
+
+    Its weights are away from those of a fresh model, whose biases are 0 and gains 1.
     """
 
     model_type: str
@@ -49,7 +50,7 @@ class TinyFamily:
 
 
 def _of(family: BackboneFamily, **changed: object) -> TinyFamily:
-    """The tiny backbone of a family that asks for nothing in particular: its example, with some entries changed."""
+    """Return the tiny backbone of a family without special needs: its example, with some entries changed."""
     shape = shape_of({**family.example, "model_type": family.model_types[0]})
     tokens, language_model = {
         StackKind.ENCODER: ("bert", None),
@@ -128,7 +129,7 @@ def save_model(tiny: TinyFamily, dropout: float, folder: Path) -> None:
 
 
 def save_tokenizer(tokens: str, folder: Path) -> None:
-    """A WordPiece tokenizer that spells words out, with the special tokens and the pairs of the family."""
+    """Save a WordPiece tokenizer that spells words out, with the special tokens and pairs of the family."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

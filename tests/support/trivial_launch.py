@@ -31,7 +31,7 @@ OPTIONS = {
     "deadly": "",  # the trial that ends its process
     "raising": "",  # the trial that raises
     "diverging": "",  # the trial that meets what is not finite
-    "hungry": "",  # the trial that takes ever more memory
+    "leaks_memory": "",  # the trial that takes ever more memory
     "lease": "20",  # seconds
     "if_running": "",  # "take over" ends another launch
     "pages": "",  # a database file may have no more, as if its disk were full
@@ -87,7 +87,7 @@ def main() -> None:
         dies_at=_at(options["deadly"]),
         raises_at=_at(options["raising"]),
         fails_at=_at(options["diverging"]),
-        hungry_at=_at(options["hungry"]),
+        leaks_memory_at=_at(options["leaks_memory"]),
         steps_folder=options["steps"],
         brake=options["brake"],
         braked_seconds=float(options["braked"]),
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 class RestlessClock(datetime):
-    """A wall clock that somebody sets and sets back every second."""
+    """Wall clock that is set and set back every second."""
 
     by = timedelta()
 

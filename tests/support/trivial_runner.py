@@ -1,7 +1,7 @@
-"""A pack runner without torch: scores are a formula of seed and step, snapshots are small JSON files.
+"""Pack runner without torch: scores are a formula of seed and step, snapshots are small JSON files.
 
-The score of a trial at a step is ``quality(seed) * (1 - 2 ** -(step / 8))``, plus what its state has summed up in a
-way that only an uninterrupted or a properly restored trial gets right. A seed may be told to fail.
+The score of a trial at a step is ``quality(seed) * (1 - 2 ** -(step / 8))``, plus a checksum of its state. Only an
+uninterrupted or a properly restored trial has the right checksum. Seeds may fail on request.
 """
 
 import json
@@ -15,18 +15,18 @@ from trial_runner.errors import AttachError, SnapshotError
 from trial_runner.requests import Failure, Pack, Reading, Snapshot, TrainingPlan, TrialRequest
 
 BRAKED_SECONDS = 0.5
-HUNGRY_BYTES = 4_500_000_000
+LEAK_BYTES = 4_500_000_000
 BACKBONE = "TRIVIAL_BACKBONE"
 """Environment variable: what a worker has loaded, of nodes that are not alike."""
 
 
 def quality(seed: int) -> float:
-    """A number in [0, 1) that only the seed determines."""
+    """Compute a number in [0, 1) from the seed alone."""
     return (seed * 2654435761 % 2**32) / 2**32
 
 
 def score_at(seed: int, step: int) -> float:
-    """What an undisturbed trial measures."""
+    """Return the score of an undisturbed trial."""
     return quality(seed) * (1 - 2 ** -(step / 8)) + 1e-9 * checksum(seed, step)
 
 
@@ -123,25 +123,25 @@ class TrivialPack:
 def eat() -> None:
     """Take memory, a little at a time so that a machine can notice, and hold it for a while."""
     taken = []
-    while len(taken) * 50_000_000 < HUNGRY_BYTES:
+    while len(taken) * 50_000_000 < LEAK_BYTES:
         taken.append(b"x" * 50_000_000)
         time.sleep(0.02)
     time.sleep(10)
 
 
-def nothing(request: TrialRequest, step: int) -> None:
-    """Do nothing at a step."""
+def no_action(request: TrialRequest, step: int) -> None:
+    """Leave a step unchanged."""
 
 
 @dataclass
 class TrivialRunner:
-    """Opens packs that count, and remembers what was asked of it."""
+    """Runner that opens packs of counters and records its calls."""
 
     step_seconds: float = 0.0
     fails_at: Mapping[int, int] = field(default_factory=dict)
     refused: frozenset[int] = frozenset()
     scores: Mapping[int, float] = field(default_factory=dict)
-    on_step: Callable[[TrialRequest, int], None] = nothing
+    on_step: Callable[[TrialRequest, int], None] = no_action
     admitted: list[tuple[int, int]] = field(default_factory=list)
     restored: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -172,23 +172,23 @@ class TrivialRunner:
 
 @dataclass(frozen=True)
 class TrivialFactory:
-    """Makes runners; travels to other processes.
+    """Factory of runners that can be pickled.
 
     Attributes:
-        fails_at: At which step a trial, by number, meets what is not finite.
-        raises_at: At which step a trial raises.
-        dies_at: At which step a trial ends its process.
-        steps_folder: Where every step that is done leaves a byte, whatever kills its process; empty for nowhere.
-        hungry_at: At which step a trial takes ever more memory, until it has ``HUNGRY_BYTES`` or is ended.
-        brake: A file; while it is there, steps take so long that a study does not come to its end. Empty for none.
-        braked_seconds: How long that is.
+        fails_at: Steps at which trials, by number, have values that are not finite.
+        raises_at: Steps at which trials raise.
+        dies_at: Steps at which trials end their process.
+        steps_folder: Folder of a file with a byte per step, which survives a kill; empty for none.
+        leaks_memory_at: Steps from which trials take ever more memory, up to ``LEAK_BYTES``.
+        brake: File that slows all steps while it exists; empty for none.
+        braked_seconds: Duration of a slowed step.
     """
 
     step_seconds: float = 0.0
     fails_at: Mapping[int, int] = field(default_factory=dict)
     raises_at: Mapping[int, int] = field(default_factory=dict)
     dies_at: Mapping[int, int] = field(default_factory=dict)
-    hungry_at: Mapping[int, int] = field(default_factory=dict)
+    leaks_memory_at: Mapping[int, int] = field(default_factory=dict)
     steps_folder: str = ""
     brake: str = ""
     braked_seconds: float = BRAKED_SECONDS
@@ -206,5 +206,5 @@ class TrivialFactory:
             raise MemoryError(f"trial {request.trial} is too large")
         if self.dies_at.get(request.trial) == step:
             os._exit(9)
-        if self.hungry_at.get(request.trial) == step:
+        if self.leaks_memory_at.get(request.trial) == step:
             eat()

@@ -10,7 +10,7 @@ _WIDTHS = ("hidden_size", "intermediate_size", "n_embd", "n_inner", "d_model", "
 
 
 def in_whole_blocks(backbone: Path, folder: Path) -> Path:
-    """A backbone of the same family, random anew, in a new folder with the tokenizer: its rows are whole blocks."""
+    """Save a random backbone of the same family, whose rows are whole blocks, with the tokenizer in a new folder."""
     import torch
     import transformers
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.asked_dashboard import Asker, dashboard_of
+from support.dashboard_client import DashboardClient, dashboard_of
 from support.planted_ledger import Planted
 
 from dashboards.web.pages.query import LIMITS, MOST_CHARACTERS
@@ -14,7 +14,7 @@ from search_space.published import METHODS
 
 
 @pytest.fixture(scope="module")
-def asker(sample_storage: str) -> Iterator[Asker]:
+def asker(sample_storage: str) -> Iterator[DashboardClient]:
     with dashboard_of(sample_storage) as found:
         yield found
 
@@ -126,7 +126,7 @@ def test_what_people_say_is_recorded_if_it_is_something(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()
 
-    def say(found: Asker, study: int = 1, **said: object) -> int:
+    def say(found: DashboardClient, study: int = 1, **said: object) -> int:
         path = f"/api/studies/{study}/annotations.json"
         return found.ask(path, method="POST", body=json.dumps(said), Content_Type="application/json").status
 

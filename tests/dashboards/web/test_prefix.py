@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from support.asked_dashboard import Asker, dashboard_of
+from support.dashboard_client import DashboardClient, dashboard_of
 from support.prefix_proxy import prefix_proxy
 
 from dashboards.errors import DashboardError
@@ -21,22 +21,22 @@ EMPTY_NOTE = {"method": "POST", "body": "{}", "Content_Type": "application/json"
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["stripped", "kept"])
-def proxied(sample_storage: str, request: pytest.FixtureRequest) -> Iterator[Asker]:
+def proxied(sample_storage: str, request: pytest.FixtureRequest) -> Iterator[DashboardClient]:
     policy = AccessPolicy(token=TOKEN, root_path=f"{PREFIX}/", allowed_origins=(HUB,))
     with (
         dashboard_of(sample_storage, policy) as behind,
         prefix_proxy(behind.host, PREFIX, strips=request.param) as origin,
     ):
-        yield Asker(origin)
+        yield DashboardClient(origin)
 
 
 @pytest.fixture(scope="module")
-def cookie(proxied: Asker) -> str:
+def cookie(proxied: DashboardClient) -> str:
     return proxied.ask(f"{PREFIX}/?token={TOKEN}").headers["set-cookie"].split(";")[0]
 
 
 @pytest.mark.parametrize("page", ["", "query/", "studies/1/", "studies/1/leaderboard/", "studies/1/trial/"])
-def test_links_scripts_and_data_stay_below_the_prefix(proxied: Asker, cookie: str, page: str) -> None:
+def test_links_scripts_and_data_stay_below_the_prefix(proxied: DashboardClient, cookie: str, page: str) -> None:
     answer = proxied.ask(f"{PREFIX}/{page}", Cookie=cookie)
     assert answer.status == 200
     text = answer.body.decode()
@@ -50,13 +50,13 @@ def test_links_scripts_and_data_stay_below_the_prefix(proxied: Asker, cookie: st
         assert proxied.ask(path, Cookie=cookie).status == 200, link
 
 
-def test_scripts_name_no_absolute_path(proxied: Asker, cookie: str) -> None:
+def test_scripts_name_no_absolute_path(proxied: DashboardClient, cookie: str) -> None:
     for name in ("start", "data", "remarks", "parts", "pages/query", "pages/studies", "pages/task"):
         script = proxied.ask(f"{PREFIX}/static/{name}.js", Cookie=cookie).body.decode()
         assert not re.findall(r"""["'`]/[a-z]""", script)
 
 
-def test_token_link_sets_a_cookie_for_the_prefix(proxied: Asker) -> None:
+def test_token_link_sets_a_cookie_for_the_prefix(proxied: DashboardClient) -> None:
     answer = proxied.ask(f"{PREFIX}/studies/1/?pick=3&token={TOKEN}")
     target = urljoin(f"{PREFIX}/studies/1/", answer.headers["location"])
     assert (answer.status, target) == (303, f"{PREFIX}/studies/1/?pick=3")
@@ -65,7 +65,7 @@ def test_token_link_sets_a_cookie_for_the_prefix(proxied: Asker) -> None:
     assert proxied.ask(target, Cookie=cookie).status == 200
 
 
-def test_page_without_its_slash_redirects_below_the_prefix(proxied: Asker, cookie: str) -> None:
+def test_page_without_its_slash_redirects_below_the_prefix(proxied: DashboardClient, cookie: str) -> None:
     answer = proxied.ask(f"{PREFIX}/studies/1?pick=3", Cookie=cookie)
     assert answer.status == 307
     assert urljoin(f"{PREFIX}/studies/1", answer.headers["location"]) == f"{PREFIX}/studies/1/?pick=3"
@@ -78,7 +78,7 @@ def test_prefix_without_its_slash_redirects_to_the_pages(sample_storage: str) ->
     assert urljoin(PREFIX, answer.headers["location"]) == f"{PREFIX}/?a=b"
 
 
-def test_allowed_origin_queries_and_writes_and_others_do_not(proxied: Asker, cookie: str) -> None:
+def test_allowed_origin_queries_and_writes_and_others_do_not(proxied: DashboardClient, cookie: str) -> None:
     query, notes = f"{PREFIX}/api/query.json", f"{PREFIX}/api/studies/1/annotations.json"
     for origin in (HUB, "HTTPS://Hub.example:443"):
         assert proxied.ask(query, Origin=origin, Cookie=cookie, **QUERY).json["rows"] == [[1]]

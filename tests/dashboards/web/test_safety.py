@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
-from support.asked_dashboard import Asker, dashboard_of
+from support.dashboard_client import DashboardClient, dashboard_of
 
 from dashboards.errors import DashboardError
 from dashboards.web import server
@@ -20,13 +20,13 @@ PAGES = ("/", "/query/", "/studies/1/", "/studies/1/leaderboard/", "/api/studies
 
 
 @pytest.fixture(scope="module")
-def asker(sample_storage: str) -> Iterator[Asker]:
+def asker(sample_storage: str) -> Iterator[DashboardClient]:
     with dashboard_of(sample_storage) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def guarded(sample_storage: str) -> Iterator[Asker]:
+def guarded(sample_storage: str) -> Iterator[DashboardClient]:
     with dashboard_of(sample_storage, AccessPolicy(token=TOKEN)) as found:
         yield found
 
@@ -92,7 +92,7 @@ def test_of_too_many_half_sent_requests_the_oldest_are_closed(
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_address_answers_its_own_machine(asker: Asker, path: str) -> None:
+def test_every_address_answers_its_own_machine(asker: DashboardClient, path: str) -> None:
     assert asker.ask(path).status == 200
 
 
@@ -101,30 +101,30 @@ PRETENDED = ["x@localhost", "127.0.0.1/evil", "[::1]evil"]
 
 
 @pytest.mark.parametrize("host", FOREIGN + PRETENDED)
-def test_a_foreign_name_of_the_machine_is_refused(asker: Asker, host: str) -> None:
+def test_a_foreign_name_of_the_machine_is_refused(asker: DashboardClient, host: str) -> None:
     answer = asker.ask("/api/studies.json", Host=host)
     assert answer.status in (400, 421)
     assert b"sample" not in answer.body
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:9", "LOCALHOST:5"])
-def test_the_names_of_the_machine_itself_are_known(asker: Asker, host: str) -> None:
+def test_the_names_of_the_machine_itself_are_known(asker: DashboardClient, host: str) -> None:
     assert asker.ask("/api/studies.json", Host=host).status == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9", "file://", "http://["])
 @pytest.mark.parametrize("path", ["/", "/api/studies.json", "/api/query.json"])
-def test_a_foreign_page_may_not_ask(asker: Asker, origin: str, path: str) -> None:
+def test_a_foreign_page_may_not_ask(asker: DashboardClient, origin: str, path: str) -> None:
     method = "POST" if path == "/api/query.json" else "GET"
     assert asker.ask(path, method=method, body="{}", Origin=origin).status == 403
 
 
-def test_our_own_page_may_ask(asker: Asker) -> None:
+def test_our_own_page_may_ask(asker: DashboardClient) -> None:
     assert asker.ask("/api/studies.json", Origin=f"http://{asker.host}").status == 200
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_foreign_page_may_link_to_a_page_but_take_no_data(asker: Asker, site: str) -> None:
+def test_a_foreign_page_may_link_to_a_page_but_take_no_data(asker: DashboardClient, site: str) -> None:
     visit = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
     assert asker.ask("/studies/1/", **visit).status == 200
     assert asker.ask("/api/studies.json", **visit).status == 403
@@ -133,7 +133,7 @@ def test_a_foreign_page_may_link_to_a_page_but_take_no_data(asker: Asker, site: 
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_nothing_can_be_changed(asker: Asker, method: str) -> None:
+def test_nothing_can_be_changed(asker: DashboardClient, method: str) -> None:
     assert asker.ask("/api/studies.json", method=method).status == 405
     assert asker.ask("/studies/1/", method=method).status == 405
 
@@ -155,7 +155,7 @@ def test_only_our_own_page_writes_and_nobody_where_it_only_reads(sample_storage:
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/nothing/", "/api/nothing.json"])
-def test_every_answer_forbids_scripts_of_its_own(asker: Asker, path: str) -> None:
+def test_every_answer_forbids_scripts_of_its_own(asker: DashboardClient, path: str) -> None:
     headers = asker.ask(path).headers
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
@@ -167,7 +167,7 @@ def test_every_answer_forbids_scripts_of_its_own(asker: Asker, path: str) -> Non
     assert headers["cross-origin-resource-policy"] == "same-origin"
 
 
-def test_pages_hold_no_script_and_no_style_of_their_own(asker: Asker) -> None:
+def test_pages_hold_no_script_and_no_style_of_their_own(asker: DashboardClient) -> None:
     for path in PAGES[:4]:
         text = asker.ask(path).body.decode()
         assert "<style" not in text
@@ -202,7 +202,7 @@ def test_a_host_that_is_more_than_a_name_and_a_port_is_not_ours(host: str) -> No
     assert AccessPolicy().accepts_host("[::1]:8088")
 
 
-def test_without_the_token_nothing_is_said(guarded: Asker) -> None:
+def test_without_the_token_nothing_is_said(guarded: DashboardClient) -> None:
     for path in PAGES:
         answer = guarded.ask(path)
         assert answer.status == 401
@@ -212,7 +212,7 @@ def test_without_the_token_nothing_is_said(guarded: Asker) -> None:
     assert guarded.ask("/", Cookie="deltaspace_token=wrong; ;;=").status == 401
 
 
-def test_the_token_of_the_address_becomes_a_cookie(guarded: Asker) -> None:
+def test_the_token_of_the_address_becomes_a_cookie(guarded: DashboardClient) -> None:
     answer = guarded.ask(f"/studies/1/?pick=3&token={TOKEN}")
     assert answer.status == 303
     assert answer.headers["location"] == "./?pick=3"
@@ -223,7 +223,7 @@ def test_the_token_of_the_address_becomes_a_cookie(guarded: Asker) -> None:
     assert guarded.ask("/api/studies.json", Cookie=cookie).json["studies"][0]["name"] == "sample"
 
 
-def test_a_token_sends_nobody_elsewhere(guarded: Asker) -> None:
+def test_a_token_sends_nobody_elsewhere(guarded: DashboardClient) -> None:
     for path in (
         "//evil.example/",
         "//evil.example",
@@ -236,5 +236,5 @@ def test_a_token_sends_nobody_elsewhere(guarded: Asker) -> None:
         assert urlsplit(urljoin(f"http://{guarded.host}{path}", target)).netloc == guarded.host
 
 
-def test_a_program_gives_the_token_as_a_header(guarded: Asker) -> None:
+def test_a_program_gives_the_token_as_a_header(guarded: DashboardClient) -> None:
     assert guarded.ask("/api/studies.json", Authorization=f"Bearer {TOKEN}").status == 200

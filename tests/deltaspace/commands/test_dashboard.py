@@ -6,7 +6,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from support.asked_dashboard import Asker
+from support.dashboard_client import DashboardClient
 
 import dashboards.web.server
 import deltaspace.commands.dashboard
@@ -117,7 +117,7 @@ def test_a_study_is_written_to_a_new_folder(sample_storage, tmp_path, capsys):
 
 def answers(address: str) -> bool:
     try:
-        return Asker(address).ask("/api/studies.json").status == 200
+        return DashboardClient(address).ask("/api/studies.json").status == 200
     except OSError:
         return False
 

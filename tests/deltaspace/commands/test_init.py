@@ -7,7 +7,7 @@ import datasets
 import pandas
 import pytest
 import yaml
-from support.whole_way import write_rows
+from support.export_commands import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.asked_dashboard import dashboard_of
+from support.dashboard_client import dashboard_of
 from support.planted_ledger import EXAMPLES, Planted
 from support.screens import screen
 from support.shown_progress import BEST, shown_progress

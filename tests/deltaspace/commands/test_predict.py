@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.whole_way import write_rows
+from support.export_commands import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.whole_way import write_splits
+from support.export_commands import write_splits
 
 from search_space.codec import configuration_from_json
 from studies.study_file.parser import example_names

@@ -23,7 +23,7 @@ def paths(tree: DecisionTree) -> dict[tuple[tuple[str, str], ...], Point]:
 
     def walk(route: Route) -> tuple[tuple[tuple[str, str], ...], Point]:
         point = tree.walk(route.choose)
-        return tuple(route.asked), point
+        return tuple(route.chosen), point
 
     return dict(every_route(walk))
 

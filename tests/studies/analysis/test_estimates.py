@@ -1,4 +1,4 @@
-"""Ranking by what trials would score if they were trained again, on ledgers whose truth is planted."""
+"""Rankings by the expected score of a repeated training, on ledgers with planted scores."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -102,7 +102,7 @@ def test_the_lead_is_the_difference_of_the_two_best_estimates(plant):
 
 
 def far_below(plant: Callable[..., Planted]) -> tuple[Planted, dict[int, float]]:
-    """A study with the task head alone and prefix tuning far below all others, and what these two truly score."""
+    """Plant a study with task head alone and prefix tuning far below the rest; return it with their true scores."""
     options = {"noise": 0.01, "published": (*PUBLISHED, "head_only", "prefix_tuning")}
     truth, low = plant(40, **options), {2: 0.30, 3: 0.12}
     planted = plant(40, **options, luck={number: -below for number, below in low.items()})
@@ -136,7 +136,7 @@ def test_what_is_recommended_is_hardly_overrated(plant):
     assert np.mean(optimism) < 0.01
 
 
-def test_nothing_better_is_said_too_when_no_discovery_came_to_its_end(plant):
+def test_verdict_covers_studies_without_a_complete_discovery(plant):
     planted = plant(20)
     ranking = ranking_of(planted.ledger, planted.study)
     end = {"state": TrialState.PRUNED, "score": None, "reason": "cut"}
@@ -196,7 +196,7 @@ def test_replicated_trial_is_ranked_and_scored_by_its_mean(plant):
     assert front == [point.number for point in front_of(planted.ledger, planted.study).points]
 
 
-def test_a_verdict_of_trials_trained_again_says_that_it_goes_by_means(plant):
+def test_verdict_of_replicated_trials_names_their_means(plant):
     planted = plant(7, luck={5: 0.2})
     planted.replicate(5, 0.5)
     assert "going by the means of 2 and 1 scores" in leaderboard(planted.ledger, "planted").verdict

@@ -29,11 +29,11 @@ def test_states_are_ordered_categories_with_unknown_last():
 
 
 @pytest.mark.parametrize("value", [1, 0.25, True, "text", None])
-def test_cells_are_what_json_holds(value):
+def test_cells_are_json_values(value):
     (entry,) = frame_rows(frame_of(("a", "b"), [(value, float("nan"))]))
     assert json.loads(json.dumps(entry, allow_nan=False)) == {"a": value, "b": None}
 
 
-def test_times_are_told_as_iso_8601():
+def test_times_are_iso_8601():
     (entry,) = frame_rows(pandas.DataFrame({"at": [pandas.Timestamp("2026-01-02", tz="UTC")]}))
     assert entry == {"at": "2026-01-02T00:00:00+00:00"}

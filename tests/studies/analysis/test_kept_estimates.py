@@ -1,4 +1,4 @@
-"""Estimates are kept in the cache folder with what they were made from."""
+"""Estimates in the cache folder, stored with the inputs that they depend on."""
 
 import json
 import os
@@ -21,8 +21,8 @@ def planted(tmp_path: Path) -> Planted:
     return Planted(f"sqlite:///{tmp_path / 'ledger.db'}", 16, noise=0.02)
 
 
-def asked_anew(planted: Planted) -> dict[int, object]:
-    """The estimates as another process finds them."""
+def reloaded_estimates(planted: Planted) -> dict[int, object]:
+    """Return the estimates as another process loads them."""
     estimates.cached_estimates.cache_clear()
     found = ranking_of(planted.ledger, planted.study).estimates
     return {"lead": found.lead, **found.of}
@@ -33,18 +33,18 @@ def no_model(*_: object) -> None:
 
 
 def test_the_model_is_not_fitted_again_while_a_study_gets_no_further(planted, monkeypatch):
-    first = asked_anew(planted)
+    first = reloaded_estimates(planted)
     monkeypatch.setattr("studies.analysis.predictions.predictions_of", no_model)
-    assert asked_anew(planted) == first
+    assert reloaded_estimates(planted) == first
 
 
-def test_one_more_trial_changes_what_is_kept(planted):
-    first = asked_anew(planted)
+def test_one_more_trial_changes_cached_estimates(planted):
+    first = reloaded_estimates(planted)
     planted.replicate(3, 0.9)
-    assert asked_anew(planted)[3] != first[3]
+    assert reloaded_estimates(planted)[3] != first[3]
 
 
-def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted, monkeypatch):
+def test_one_fitted_model_estimates_all_pruned_trials(planted, monkeypatch):
     monkeypatch.setattr(estimates, "BLOCK", 1)
     stopped = [replace(planted.trial(one, planted.candidates[one]), number=16 + one) for one in range(3)]
     stopped = [replace(one, fingerprint=f"{one.fingerprint}:{one.number}") for one in stopped]
@@ -54,16 +54,16 @@ def test_a_model_that_is_fitted_for_one_pruned_trial_is_asked_about_all(planted,
         reading, end = Reading(trial=one.number, step=4, **given), {"state": TrialState.PRUNED, "reason": "low"}
         planted.ledger.settle(planted.study.id, planted.epoch, one.number, 1, readings=[reading], **end)
 
-    def asked_for(number: int) -> object:
+    def estimate_of(number: int) -> object:
         estimates.cached_estimates.cache_clear()
         found = ranking_of(planted.ledger, planted.study).estimates
         return found.of[number]
 
-    asked_for(0)
-    first = asked_for(16)
+    estimate_of(0)
+    first = estimate_of(16)
     monkeypatch.setattr("studies.analysis.predictions.predictions_of", no_model)
-    assert asked_for(16) == first
-    asked_for(18)
+    assert estimate_of(16) == first
+    estimate_of(18)
     for fitted, has_estimate in ((19, True), (18, False)):
         monkeypatch.setattr("studies.trial.FITTED", fitted)
         study = Study.open("planted", planted.ledger.url)
@@ -76,34 +76,34 @@ def newest_file() -> Path:
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "[" * 100_000, '{"sha256": 1, "of": {}, "leads": {}}'])
 def test_a_damaged_file_is_made_anew(planted, damage):
-    first = asked_anew(planted)
+    first = reloaded_estimates(planted)
     newest = newest_file()
     newest.write_text(damage)
-    assert asked_anew(planted) == first
+    assert reloaded_estimates(planted) == first
     assert json.loads(newest.read_text())["of"]
 
 
-def test_changed_numbers_do_not_decide_who_is_best(planted):
-    first = asked_anew(planted)
+def test_changed_cached_numbers_do_not_change_the_ranking(planted):
+    first = reloaded_estimates(planted)
     kept = json.loads(newest_file().read_text())
     kept["of"] = {number: [9.0 - int(number), 0.0] for number in kept["of"]}
     newest_file().write_text(json.dumps(kept))
-    assert asked_anew(planted) == first
+    assert reloaded_estimates(planted) == first
 
 
 def test_a_pipe_in_place_of_the_file_is_not_waited_for(planted):
-    first = asked_anew(planted)
+    first = reloaded_estimates(planted)
     newest = newest_file()
     newest.unlink()
     os.mkfifo(newest)
     signal.alarm(60)  # ends the process that waits
-    assert asked_anew(planted) == first
+    assert reloaded_estimates(planted) == first
     signal.alarm(0)
 
 
-def test_a_cache_that_cannot_be_written_keeps_nothing(planted, tmp_path, monkeypatch):
-    first = asked_anew(planted)
+def test_unwritable_cache_is_ignored(planted, tmp_path, monkeypatch):
+    first = reloaded_estimates(planted)
     in_the_way = tmp_path / "file"
     in_the_way.write_text("")
     monkeypatch.setenv("DELTASPACE_CACHE", str(in_the_way / "cache"))
-    assert asked_anew(planted) == first
+    assert reloaded_estimates(planted) == first

@@ -1,4 +1,4 @@
-"""What a study says of itself in sentences."""
+"""Verdict of a study in sentences."""
 
 import math
 import re
@@ -26,26 +26,26 @@ def ranking(sample_storage: str) -> Ranking:
 
 
 def complete(ranking: Ranking, *scores: float) -> Ranking:
-    """Published and discovered trials with some scores."""
+    """Rank published and discovered trials with these scores."""
     first = [trial for trial in ranking.trials if trial.state is TrialState.COMPLETE]
     trials = [replace(first[n % 2], number=n, score=score) for n, score in enumerate(scores)]
     return with_scores(ranking, trials)
 
 
 def with_scores(ranking: Ranking, trials: Sequence[RankedTrial], **changes: object) -> Ranking:
-    """A ranking of other trials, each trained once."""
+    """Rank other trials, each trained once."""
     counts = {"scores": mean_scores(trials), "seeds": dict.fromkeys(mean_scores(trials), 1)}
     return replace(ranking, trials=tuple(trials), **counts, **changes)
 
 
-def test_trials_that_all_have_one_score_have_learned_nothing(ranking: Ranking) -> None:
+def test_equal_scores_are_described_as_constant_predictions(ranking: Ranking) -> None:
     assert verdict(complete(ranking, 0.5092, 0.5092, 0.5092), "accuracy") == (
         "Nothing was learned: all 3 trials that ran to the end have the same accuracy, 0.5092, as constant predictions "
         "have."
     )
 
 
-def test_solved_task_verdict_says_trials_are_not_distinguishable(ranking: Ranking) -> None:
+def test_verdict_of_a_solved_task_recommends_a_harder_task(ranking: Ranking) -> None:
     assert verdict(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False), "accuracy") == (
         "Nothing can be told apart: all 3 trials that ran to the end have the same accuracy, 1.0000. A harder task or "
         "more validation examples would show who is better."
@@ -67,12 +67,12 @@ def test_trials_that_collapsed_are_counted(ranking: Ranking) -> None:
     assert verdict(replace(ranking, trials=trials), "accuracy") == f"{said} {pruned} of {len(trials)} trials collapsed."
 
 
-def told(ranking: Ranking, **changes: object) -> str:
+def verdict_of(ranking: Ranking, **changes: object) -> str:
     return verdict(replace(ranking, **changes), "accuracy")
 
 
 def with_head(ranking: Ranking, *scores: float) -> Ranking:
-    """The task head alone, then a discovery, then a published method, with their scores."""
+    """Rank the task head alone, a discovery and a published method with these scores."""
     published = next(one for one in ranking.trials if one.method is not None and one.score is not None)
     found = next(one for one in ranking.trials if one.method is None and one.score is not None)
     three = (replace(published, method="head_only"), found, published)
@@ -84,12 +84,12 @@ def lead(mean: float, deviation: float = 0.01) -> Lead:
     return Lead(discovered=1, published=0, difference=Estimate(mean=mean, deviation=deviation))
 
 
-def _not_asked(which: object) -> Any:
+def _fail(which: object) -> Any:
     pytest.fail("not asked")
 
 
 def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
-    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_not_asked, posterior=_not_asked)
+    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_fail, posterior=_fail)
 
 
 def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking: Ranking) -> None:
@@ -122,8 +122,8 @@ def test_expected_test_score_includes_shared_example_error(ranking: Ranking) -> 
     )
 
 
-def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: Ranking) -> None:
-    said = told(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
+def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking) -> None:
+    said = verdict_of(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
     assert said == (
         "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy."
     )
@@ -131,19 +131,19 @@ def test_constant_predictions_have_learned_nothing_whatever_they_score(ranking: 
 
 def test_what_the_best_discovery_adds_to_the_head_alone_has_an_interval(ranking: Ranking) -> None:
     known = with_head(ranking, 0.4, 0.5, 0.45)
-    said = told(known, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
+    said = verdict_of(known, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
     # 1.96 standard deviations
     assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in said
 
 
 def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:
     few = with_head(ranking, 0.4, 0.5, 0.45)
-    unknown = told(few, examples=None)
+    unknown = verdict_of(few, examples=None)
     assert "found that may be better than the published methods: +0.0500 accuracy, going by one" in unknown
     assert "score each, of unknown noise; confirm it." in unknown
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
     # two shares of 100 examples, without the half of the variance that trials on the same examples have in common
-    said = told(few, examples=ExampleCounts(whole=100, rungs=100))
+    said = verdict_of(few, examples=ExampleCounts(whole=100, rungs=100))
     assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in said
     reach = float(said.partition("+0.0500 ± ")[2].split()[0])
     plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
@@ -152,7 +152,7 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     assert re.search(
         r"Over the task head alone \(trial 0\) it is \+0.1000 ± 0.\d{4} \(95%, on the same examples\)", said
     )
-    assert "Something better than the published methods was found: +0.0500 ± 0." in told(
+    assert "Something better than the published methods was found: +0.0500 ± 0." in verdict_of(
         few, examples=ExampleCounts(whole=1_000_000, rungs=1)
     )
 
@@ -167,7 +167,7 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     ],
 )
 def test_only_an_interval_above_zero_is_called_better(ranking: Ranking, mean: float, begins: str) -> None:
-    assert told(with_head(ranking, 0.4, 0.5, 0.45), estimates=estimates(lead(mean))).startswith(begins)
+    assert verdict_of(with_head(ranking, 0.4, 0.5, 0.45), estimates=estimates(lead(mean))).startswith(begins)
 
 
 def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
@@ -175,9 +175,9 @@ def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
     found = next(one for one in few.trials if one.method is None)
     pruned = replace(found, number=9, state=TrialState.PRUNED, score=None, reason="rung 0 (25 steps): no good")
     published = next(one for one in few.trials if one.method is not None)
-    assert "1 of 1 discoveries ran to the end." in told(few)
+    assert "1 of 1 discoveries ran to the end." in verdict_of(few)
     failed = replace(pruned, number=11, state=TrialState.FAILED)
-    said = told(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
+    said = verdict_of(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
     assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in said
     assert "Beside them 2 trials of published methods have ended." in said
-    assert "; 1 was pruned. Beside them 1 trial of" in told(few, trials=(found, pruned, published))
+    assert "; 1 was pruned. Beside them 1 trial of" in verdict_of(few, trials=(found, pruned, published))

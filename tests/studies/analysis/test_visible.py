@@ -7,7 +7,7 @@ OBEYED += [*range(0x2066, 0x206A), 0xD800, 0xDFFF, 0xFEFF]
 
 
 @pytest.mark.parametrize("write", [visible, visible_json])
-def test_nothing_that_a_terminal_obeys_is_left(write):
+def test_terminal_control_codes_are_escaped(write):
     for code in OBEYED:
         written = write(f"a{chr(code)}b")
         assert written.isascii()
@@ -15,5 +15,5 @@ def test_nothing_that_a_terminal_obeys_is_left(write):
         assert written != "ab"
 
 
-def test_what_is_written_out_says_what_it_was():
+def test_escaped_text_names_the_code_points():
     assert visible("\x1b[31m\u202e") == r"\x1b[31m\u202e"

@@ -1,4 +1,4 @@
-"""What a worker is given of the machine, and the user's signals."""
+"""Threads of a worker, and the user's signals."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ class Counting:
 @pytest.mark.parametrize(
     ("text", "asked"), [(None, None), ("", None), ("3", 3), ("2,1", 2), ("0", None), ("many", None), ("-1", None)]
 )
-def test_the_most_threads_are_what_the_user_says(text, asked, monkeypatch):
+def test_most_threads_are_those_of_omp_num_threads(text, asked, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", text)
@@ -96,7 +96,7 @@ def test_two_in_one_breath_are_one_as_timeout_sends_them(monkeypatch):
         assert noted.reason == "stopped by SIGTERM"
 
 
-def test_a_second_wish_stops_at_once(monkeypatch):
+def test_second_signal_interrupts_at_once(monkeypatch):
     monkeypatch.setattr(backend, "SAME_REQUEST_SECONDS", 0.0)
     with Interrupts():
         send(signal.SIGTERM)
@@ -104,7 +104,7 @@ def test_a_second_wish_stops_at_once(monkeypatch):
             send(signal.SIGINT)
 
 
-def test_afterwards_signals_are_what_they_were():
+def test_signal_handlers_are_restored():
     before = signal.getsignal(signal.SIGUSR1)
     with Interrupts():
         assert signal.getsignal(signal.SIGUSR1) != before

@@ -1,4 +1,4 @@
-"""How the driver says that a launch has ended: as the study stands then, not before the last worker has left."""
+"""End of a launch in the driver: the study's state is read once the last worker has left."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ DAMAGED = LaunchError("the weights of the backbone must be readable; got a damag
 
 
 class SlowKeeper:
-    """An actor that answers some looks after it was asked, with what it knew when it was asked; and its Ray."""
+    """Actor that answers a call some looks later, from its state at the call; and the Ray around it."""
 
     def __init__(self) -> None:
         self.halted: StudiesError | None = None
@@ -24,20 +24,20 @@ class SlowKeeper:
         self.looks: dict[int, int] = {}
         self.answers: dict[int, Any] = {}
         self.called: list[str] = []
-        self.pulse = SimpleNamespace(remote=lambda stop: self._asked(("", {})))
+        self.pulse = SimpleNamespace(remote=lambda stop: self._call_id(("", {})))
         self.call = SimpleNamespace(remote=self._call)
 
     def _call(self, method: str, *given: object) -> int:
         self.called.append(method)
         if method == "finish":
-            return self._asked(self.at_finish)
+            return self._call_id(self.at_finish)
         progress: Any = SimpleNamespace(ended=8, target_trials=8, running=())
         done = self.halted is None
-        return self._asked(
+        return self._call_id(
             LaunchStatus(progress=progress, is_done=done, exhausted="", drained="", halted=self.halted, silent=())
         )
 
-    def _asked(self, answer: Any) -> int:
+    def _call_id(self, answer: Any) -> int:
         self.answers[len(self.answers)] = answer
         return len(self.answers) - 1
 
@@ -53,7 +53,7 @@ class SlowKeeper:
 
 @pytest.fixture
 def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
-    """One whose workers leave after a look."""
+    """Return a keeper whose workers leave after a look."""
     keeper = SlowKeeper()
     monkeypatch.setattr(keeper_monitor, "ray", keeper)
     monkeypatch.setattr(keeper_actor, "ray", keeper)
@@ -84,14 +84,14 @@ def test_a_launch_that_came_to_its_end_is_noted(keeper):
     assert keeper.called.count("finish") == 1
 
 
-def test_a_keeper_that_is_fenced_as_it_notes_the_end_says_so(keeper):
+def test_keeper_fenced_at_the_end_raises_the_error(keeper):
     fenced = FencedError("study 'trivial' was taken over.")
     keeper.at_finish = RayTaskError("finish", "", fenced)
     with pytest.raises(FencedError, match="was taken over"):
         watched(keeper)
 
 
-def test_a_keeper_that_is_lost_as_it_notes_the_end_takes_nothing_away(keeper):
+def test_keeper_lost_at_the_end_leaves_the_study_done(keeper):
     keeper.at_finish = RayActorError()
     assert watched(keeper).is_done
 

@@ -22,7 +22,7 @@ exit 3
 
 @pytest.fixture
 def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriverProcess:
-    """A driver that leaves a child behind and ends."""
+    """Return a driver that leaves a child process behind and ends."""
     program = tmp_path / "driver"
     program.write_text(SCRIPT.format(child=tmp_path / "child"))
     program.chmod(0o700)
@@ -43,7 +43,7 @@ def test_drivers_children_are_ended_only_while_pid_is_theirs(process, tmp_path):
     assert not Path(f"/proc/{driver}").exists()
 
 
-def test_an_order_that_cannot_travel_starts_nothing(tmp_path):
+def test_unpicklable_order_starts_no_process(tmp_path):
     order: Any = SimpleNamespace(folder=tmp_path, address=None, factory=threading.Lock())
     with pytest.raises(TypeError, match="cannot pickle"):
         DriverProcess(order, {}).__enter__()

@@ -31,7 +31,7 @@ def launched(tmp_path: Path, url: str, factory: TrivialFactory) -> bool:
 
 
 def killed_launch(tmp_path: Path, url: str, *, deadly: int) -> int:
-    """The exit status of a launch in a process of its own, which a trial ends."""
+    """Return the exit status of a launch in its own process, which a trial ends."""
     arguments = [url, str(tmp_path / "artefacts"), "inline", str(TRIALS), "0", f"deadly={deadly}"]
     paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
     return subprocess.run(
@@ -77,7 +77,7 @@ def test_a_study_is_held_while_its_backbone_is_being_loaded(tmp_path, url):
     held_until = []
 
     def load(threads: int) -> TrivialRunner:
-        """Takes as long as it takes until the hold was renewed."""
+        """Block until the hold was renewed."""
         deadline = time.monotonic() + 60
         while len(set(held_until)) < 2:
             assert time.monotonic() < deadline

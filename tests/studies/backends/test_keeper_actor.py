@@ -1,4 +1,4 @@
-"""What the processes of a launch load before they work: nothing that only the keeper needs."""
+"""Imports of the processes of a launch: none that only the keeper needs."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from studies.runtime.study_plan import StudyPlan
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["studies.backends.tune_worker", "studies.backends.driver"])
 def test_workers_and_the_driver_load_neither_database_nor_sampler(module):
-    """Each would load them for half a second or more, while the launch waits."""
+    """Test that imports of the keeper, half a second or more, do not delay the other processes."""
     script = (
         f"import sys, {module}\n"
         "heavy = {'sqlalchemy', 'optuna', 'scipy', 'torch', 'transformers', 'studies.runtime.keeper'}\n"
@@ -34,7 +34,7 @@ def test_launching_loads_no_sampler():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_first_node_that_has_loaded_says_what_all_others_must_have():
+def test_nodes_must_agree_with_the_first_loaded_node():
     actor: Any = KeeperActor(cast(StudyPlan, None), "launch")
     mine = {"backbone": "0a1b", "data": "2c3d"}
     actor.agree("10.0.0.1", mine)

@@ -15,7 +15,7 @@ LOOKS = 2000
 
 
 class LostKeeper:
-    """An actor of which Ray says at once that it is lost; and the Ray that says so."""
+    """Lost actor, and the Ray that reports its loss at once."""
 
     def __init__(self, error: RayActorError) -> None:
         self.error = error
@@ -37,7 +37,7 @@ class LostKeeper:
 
 @pytest.fixture
 def look(monkeypatch):
-    """Looks after a keeper that is lost until that raises, or for long; how often it was replaced."""
+    """Watch a lost keeper until that raises, or for long; count its replacements."""
 
     def look(error: RayActorError) -> LostKeeper:
         keeper = LostKeeper(error)

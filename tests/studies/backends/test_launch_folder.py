@@ -14,7 +14,7 @@ from studies.backends.driver_process import launch_folder
 
 @pytest.fixture(autouse=True)
 def temporary_folder(monkeypatch):
-    """A folder for temporary files with a short name, of this test's own."""
+    """Yield a folder with a short name as the place of temporary files."""
     with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as name:
         monkeypatch.setattr(tempfile, "tempdir", name)
         yield Path(name)
@@ -30,7 +30,7 @@ def test_only_its_user_can_enter_it_and_it_goes_with_the_launch(temporary_folder
 
 @contextmanager
 def locked(folder):
-    """As a launch that lives holds its folder."""
+    """Hold a launch folder as a running launch does."""
     lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -56,7 +56,7 @@ def test_live_launch_keeps_its_folder_despite_age_cleanup(temporary_folder):
             assert lives.exists()
 
 
-def test_what_only_looks_like_a_launch_is_left_alone_and_hangs_nobody(temporary_folder):
+def test_other_files_with_the_prefix_of_launches_are_ignored(temporary_folder):
     target = temporary_folder / "mine"
     target.mkdir()
     (temporary_folder / "dslaunch-link").symlink_to(target)

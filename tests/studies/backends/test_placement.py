@@ -65,7 +65,7 @@ def test_oversized_shards_are_refused_unless_a_node_may_join():
     assert share([node(8, 2)], shards=4, gpus=1).words == "4 GPUs and 1 core"
 
 
-def test_what_is_asked_of_ray_names_the_kind_of_gpu_and_no_zeros():
+def test_ray_bundle_names_the_gpu_kind_and_no_zeros():
     assert Share(cores=0, gpus=1, accelerator="H200").bundle == {"GPU": 1.0, "accelerator_type:H200": 0.001}
     assert Share(cores=2, gpus=0).bundle == {"CPU": 2.0}
     assert (Share(cores=1, gpus=1).words, Share(cores=2, gpus=0).words) == ("a GPU and 1 core", "2 cores")

@@ -1,4 +1,4 @@
-"""What is said of a cluster before a launch: every node that cannot do what this machine can."""
+"""Warnings about a cluster before a launch: every node that lacks a feature of this machine."""
 
 import subprocess
 from dataclasses import replace
@@ -38,11 +38,11 @@ def cluster(*nodes: NodeFacts) -> ClusterFacts:
     )
 
 
-def test_nothing_is_said_of_nodes_that_are_like_this_machine():
+def test_equal_nodes_have_no_warnings():
     assert cluster(WHOLE, WITH_GPUS).warnings == ()
 
 
-def test_every_node_is_named_with_what_it_lacks():
+def test_warnings_name_every_node_and_its_differences():
     old = replace(WHOLE, release="0.9", has_backbone=False, settings={})
     far = replace(WITH_GPUS, sees_folder=False)
     broken = replace(WHOLE, node=replace(HEAD, address="10.0.0.3"), problem="ModuleNotFoundError: studies")
@@ -110,7 +110,7 @@ def test_what_is_set_on_one_side_alone_is_a_difference(bare, monkeypatch):
 
 
 @pytest.mark.parametrize("how", ["variable", "file"])
-def test_whether_there_is_a_token_is_told_and_the_token_is_not(bare, monkeypatch, how):
+def test_hub_token_is_reported_without_its_value(bare, monkeypatch, how):
     before = hub_settings()
     if how == "file":
         (bare / "token").write_text("hf_secret")
@@ -121,7 +121,7 @@ def test_whether_there_is_a_token_is_told_and_the_token_is_not(bare, monkeypatch
     assert told == ["a token of the hub is not set (there on the launching machine)"]
 
 
-def test_an_error_on_another_node_names_it_and_what_is_different_there(bare, monkeypatch):
+def test_error_on_another_node_names_it_and_its_differences(bare, monkeypatch):
     home = Home(keeper="k", namespace="n", node="a", mark=None)
     node = SimpleNamespace(get_node_id=lambda: "a")
     monkeypatch.setattr(ray, "get_runtime_context", lambda: node)

@@ -1,4 +1,4 @@
-"""The fleet as Tune sees it: it grows with its cluster, gives places anew that moved, and ends with a first worker."""
+"""Fleet of Tune: it grows with its cluster, replaces moved places, and ends with a first worker."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -15,7 +15,7 @@ from studies.backends.scaling_policy import Growth, Places, WorkerFailures, trea
 from studies.backends.tune_worker import MOVES
 from studies.errors import LaunchError
 
-HUNGRY = (
+OUT_OF_MEMORY = (
     "1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 192.0.2.2, ID: 009381e0) "
     "was 12.64GB used / 23.54GB limit (0.536867)\nOOM kill reason: Memory usage 12569137152B exceeded threshold"
 )
@@ -24,7 +24,7 @@ HUNGRY = (
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> list[ClusterNode]:
-    """Those of the cluster; tests add to them."""
+    """Return the list of the cluster's nodes, to which tests add."""
     found: list[ClusterNode] = []
     monkeypatch.setattr("studies.backends.placement.Nodes.staying", property(lambda self: tuple(found)))
     return found
@@ -35,7 +35,7 @@ def one(key: str) -> ClusterNode:
 
 
 def places(growth: Growth) -> list[str]:
-    """What is given until nothing more is."""
+    """Return every place that the fleet suggests."""
     given = []
     while (config := growth.suggest("t")) is not None:
         given.append(config["place"])
@@ -53,7 +53,7 @@ def test_a_node_that_is_added_gives_more_places(nodes):
     assert places(growth) == []
 
 
-def test_as_many_as_were_asked_for_are_asked_for_at_once(nodes):
+def test_all_requested_workers_are_suggested_at_once(nodes):
     assert len(places(Growth(Share(cores=1, gpus=0), 5))) == 5
 
 
@@ -70,7 +70,7 @@ def test_moving_worker_is_replaced_and_done_worker_ends_fleet(nodes):
 
 @pytest.fixture
 def failed(tmp_path: Path) -> Callable[..., None]:
-    """Lets the process of a place end some times, as Tune tells it."""
+    """Report failures of the process at a place, as Tune does."""
 
     def fail(failures: WorkerFailures, place: str, times: int, error: str = "trace\nImportError: no studies.") -> None:
         file = tmp_path / f"{place}.txt"
@@ -92,17 +92,17 @@ def test_worker_start_failure_ends_launch_with_its_last_line(failed):
         failures.check({"worker-0/a"})
 
 
-def test_a_place_whose_worker_began_in_between_has_begun(failed):
+def test_failures_before_a_worker_began_are_not_counted(failed):
     failures = WorkerFailures()
     for incarnation in "abc":
         failed(failures, "worker-1", 4)
         failures.check({f"worker-1/{incarnation}"})
 
 
-def test_the_end_of_a_process_for_want_of_memory_is_told_once(failed):
+def test_oom_killed_worker_is_reported_once(failed):
     failures = WorkerFailures()
     failed(failures, "worker-0", 1)
-    failed(failures, "worker-1", 1, HUNGRY)
+    failed(failures, "worker-1", 1, OUT_OF_MEMORY)
     failed(failures, "worker-1", 1)
     assert list(failures.oom_killed_workers()) == [
         ("worker-1", "ran out of memory: 192.0.2.2 had 12.64GB used / 23.54GB limit")
@@ -120,7 +120,7 @@ def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
     assert names == ["self", *[*signature(take).parameters][1:]]
     monkeypatch.setattr(RayActorManager, "_actor_task_failed", take)
     treat_oom_as_actor_error()
-    for error in (OutOfMemoryError(HUNGRY), ValueError("another")):
+    for error in (OutOfMemoryError(OUT_OF_MEMORY), ValueError("another")):
         RayActorManager._actor_task_failed(None, tracked_actor_task=None, exception=error)
     assert [type(error) for error in heard] == [RayActorError, ValueError]
-    assert str(heard[0]) == HUNGRY
+    assert str(heard[0]) == OUT_OF_MEMORY

@@ -1,4 +1,4 @@
-"""Files of trials on nodes that do not see the study's folder go through the keeper, and are what was sent."""
+"""Files of trials on nodes without the study's folder: they pass through the keeper unchanged."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_no_name_leads_out_of_the_folder_of_an_attempt(tmp_path, name):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_nothing_outside_the_study_is_given(tmp_path):
+def test_files_outside_the_study_are_not_read(tmp_path):
     folder, outside = tmp_path / "study", tmp_path / "secret"
     folder.mkdir()
     outside.write_text("secret")
@@ -66,7 +66,7 @@ def test_nothing_outside_the_study_is_given(tmp_path):
         assert read_file(folder, str(path)) is None
 
 
-def test_a_folder_is_seen_by_its_mark_and_not_by_its_name(tmp_path):
+def test_folder_is_recognised_by_its_mark(tmp_path):
     here, like = tmp_path / "here", tmp_path / "like"
     here.mkdir()
     like.mkdir()

@@ -67,18 +67,18 @@ class Poisoned:
 
 @pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
 def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, said):
-    """On a busy machine the launching process sees who has ended before it takes in what was said before that."""
-    heard = iter([{"gcs_server": 1}, *[None] * 5, LaunchError(last) if last else "end"])
+    """Test that a message is delivered after its sender has ended, as on a busy machine."""
+    received = iter([{"gcs_server": 1}, *[None] * 5, LaunchError(last) if last else "end"])
 
-    def hear(seconds: float) -> Any:
-        word = next(heard)
+    def receive(seconds: float) -> Any:
+        word = next(received)
         if word == "end":
             raise EOFError
         return word
 
     monkeypatch.setattr(tune, "start_of", lambda pid: None)
     # it was still ending when its Ray was gone
-    driver: Any = SimpleNamespace(receive=hear, ends_within=lambda seconds: seconds > 1)
+    driver: Any = SimpleNamespace(receive=receive, ends_within=lambda seconds: seconds > 1)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
     with pytest.raises(LaunchError, match=said):
@@ -118,7 +118,7 @@ def test_launch_without_address_starts_private_ray(monkeypatch, address):
         cluster_address()
 
 
-def test_an_address_where_somebody_answers_is_taken(monkeypatch):
+def test_reachable_ray_address_is_used(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         for around in ("", "\r", " \n"):

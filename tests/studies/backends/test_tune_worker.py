@@ -44,7 +44,7 @@ def pulse() -> Pulse:
 
 @pytest.fixture
 def beats(pulse: Any) -> Heartbeats:
-    """Those of a worker that has begun just now, and is stuck after 100 s."""
+    """Return the heartbeats of a worker that began just now and is stuck after 100 s."""
     worker: Any = SimpleNamespace(moved_at=time.monotonic())
     return Heartbeats(name="w/1", keeper=pulse, stuck_seconds=100.0, lease_seconds=60.0, worker=worker)
 
@@ -70,12 +70,12 @@ def set_moved(beats: Any, seconds_ago: float) -> Callable[[], None]:
     return move
 
 
-def test_nothing_is_heard_of_a_worker_that_is_stuck_until_it_gets_on(beats, pulse):
-    heard = []
+def test_stuck_worker_sends_no_heartbeats(beats, pulse):
+    counts = []
     fine, stuck = set_moved(beats, 1.0), set_moved(beats, 101.0)
-    look = lambda: heard.append(pulse.beats)  # noqa: E731
+    look = lambda: counts.append(pulse.beats)  # noqa: E731
     beat(beats, [fine, stuck, lambda: (look(), stuck()), lambda: (look(), fine()), look])
-    assert heard == [1, 1, 2]
+    assert counts == [1, 1, 2]
     assert pulse.beats == 3
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_heard_of_a_worker_that_is_stuck_until_it_gets_on(beats, puls
     ("answers_in", "pauses"),
     [(0.001, [1.0, 1.0, 1.0]), (0.1, [1.0, 5.0, 5.0]), (3.0, [1.0, 10.0, 10.0])],
 )
-def test_a_busy_keeper_hears_it_less_often_but_six_times_in_a_lease(beats, pulse, monkeypatch, answers_in, pauses):
+def test_busy_keeper_gets_at_least_six_heartbeats_per_lease(beats, pulse, monkeypatch, answers_in, pauses):
     now, asked, real = [time.monotonic()], [], pulse.heartbeat
 
     def answer(worker):
@@ -111,7 +111,7 @@ def test_a_worker_that_loads_for_too_long_is_stuck_too(beats, pulse):
     assert pulse.beats == 1
 
 
-def test_it_leaves_when_its_keeper_says_so_or_is_another(beats, pulse):
+def test_worker_leaves_on_request_or_when_fenced(beats, pulse):
     beat(beats, [lambda: None])
     assert not beats.is_leaving.is_set()
     pulse.is_to_leave = True
@@ -129,7 +129,7 @@ def test_it_leaves_when_its_keeper_says_so_or_is_another(beats, pulse):
 
 @pytest.fixture
 def trainable(pulse: Pulse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., PackTrainable]]:
-    """Workers as Tune sets them up, whose work is done at once or never."""
+    """Build workers as Tune does, whose work ends at once or never."""
     made: list[PackTrainable] = []
     monkeypatch.setattr(ray, "get_actor", lambda name, namespace: None)
     monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "10.0.0.2")
@@ -158,7 +158,7 @@ def trainable(pulse: Pulse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 @pytest.mark.parametrize("moves", [True, False])
-def test_its_last_result_says_whether_its_place_is_given_anew(trainable, pulse, moves):
+def test_last_result_contains_whether_the_place_moves(trainable, pulse, moves):
     pulse.is_to_move = moves
     assert trainable(is_over=True).step() == {"done": True, MOVES: moves}
     assert trainable(is_over=False).step() == {"done": False, MOVES: False}

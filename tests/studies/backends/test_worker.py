@@ -19,7 +19,7 @@ from trial_runner.requests import TrialRequest
 
 @pytest.fixture
 def one_step_at_a_time(monkeypatch):
-    """The worker looks up after every step."""
+    """Return control to the worker after every step."""
     monkeypatch.setattr("studies.backends.worker.CHUNK_SECONDS", 0.0)
 
 
@@ -40,7 +40,7 @@ def test_worker_ends_every_trial_at_any_pack_size(begin, slots):
         assert (trial.state is TrialState.PRUNED) != (study.plan.artefacts / f"trial-{trial.number}").exists()
 
 
-def test_a_complete_trial_keeps_its_delta_and_nothing_else(begin):
+def test_complete_trial_keeps_only_its_delta(begin):
     study = begin(target_trials=1)
     worker_of(study, TrivialRunner()).work()
     kept = study.artefacts
@@ -85,7 +85,7 @@ def test_what_a_worker_hands_in_and_when_depends_on_no_clock(begin, monkeypatch,
 
 
 def leaves_at(runner: TrivialRunner, trial: int, step: int) -> Callable[[], bool]:
-    """Wants to leave once a trial has reached a step."""
+    """Build a check that is true once a trial has reached a step."""
     reached: list[bool] = []
 
     def note(request, at):
@@ -122,7 +122,7 @@ def test_resumed_trial_reaches_the_same_score(begin, one_step_at_a_time, damaged
     assert trial.score == score_at(trial.seed, 16)
 
 
-def test_a_full_disk_ends_the_launch_with_one_line_and_loses_nothing(begin):
+def test_full_disk_ends_the_launch_without_loss(begin):
     class FullDisk(TrivialRunner):
         def save(self, snapshot, folder):
             raise OSError(28, "No space left on device")
@@ -186,8 +186,8 @@ def test_a_trial_goes_on_from_a_snapshot_between_measurements(begin, one_step_at
     assert [trial.score for trial in study.trials] == [score_at(study.trials[0].seed, 16)]
 
 
-def test_a_worker_gives_up_an_attempt_when_it_is_lent_the_next_one(begin):
-    """It is thought lost while trial 2, which came later, is to be measured before trial 1 is again."""
+def test_worker_drops_an_attempt_when_it_gets_the_next_one(begin):
+    """Test the loss of trial 2 while trial 1 waits to be measured again."""
     study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=1))
 
     def lose(request: TrialRequest, step: int) -> None:

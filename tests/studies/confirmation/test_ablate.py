@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.small_study import BACKBONE
 from support.trivial_ablation import BEST, STEPS, launch_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
@@ -46,16 +46,16 @@ class Study:
         return confirm(request, storage_url=self.url, factory=factory or TrivialFactory())
 
     def record(self, name: str = "reviews-ablate") -> ConfirmationRecord:
-        return asked(self.url, name, lambda ledger, study: ledger.confirmation(study))
+        return query_study(self.url, name, lambda ledger, study: ledger.confirmation(study))
 
     def trials(self, name: str = "reviews-ablate") -> list[TrialRecord]:
-        return asked(self.url, name, lambda ledger, study: ledger.trials(study.id))
+        return query_study(self.url, name, lambda ledger, study: ledger.trials(study.id))
 
     def broken(self, name: str = "reviews-ablate") -> list[str]:
-        return asked(self.url, name, lambda ledger, study: violations(ledger, study.id, rung_steps=()))
+        return query_study(self.url, name, lambda ledger, study: violations(ledger, study.id, rung_steps=()))
 
     def result(self) -> AblationResult:
-        return asked(self.url, "reviews-ablate", lambda ledger, study: ablation_result(ledger, study.name))
+        return query_study(self.url, "reviews-ablate", lambda ledger, study: ablation_result(ledger, study.name))
 
 
 def launched(folder: Path, trials: int = 14) -> Study:
@@ -66,7 +66,7 @@ def launched(folder: Path, trials: int = 14) -> Study:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """A study whose ablation has been trained; nobody changes it."""
+    """Return a study whose ablation has been trained, for tests that only read."""
     study = launched(tmp_path_factory.mktemp("finished"))
     assert study.ablate().finished
     return study
@@ -131,7 +131,7 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
     )
 
 
-def test_until_all_trials_have_ended_nothing_is_compared(study: Study) -> None:
+def test_steps_are_compared_once_all_trials_have_ended(study: Study) -> None:
     assert not study.ablate(TrivialFactory(step_seconds=0.01), fleet={"time_budget": 0.3}).finished
     result = study.result()
     assert (result.total, {one.comparison for one in result.steps}) == (None, {None})
@@ -162,7 +162,7 @@ def test_an_ablation_that_is_killed_continues_where_it_was(study: Study) -> None
     assert study.broken() == []
 
 
-def test_what_is_asked_for_must_stay_the_same(finished: Study) -> None:
+def test_changed_arguments_of_an_ablation_are_refused(finished: Study) -> None:
     assert finished.ablate(trial=BEST).reason.startswith("already finished")
     with pytest.raises(StudyChangedError, match=r"(?s)exists with other arguments.*trial: 9 -> 5"):
         finished.ablate(trial=5)
@@ -170,7 +170,7 @@ def test_what_is_asked_for_must_stay_the_same(finished: Study) -> None:
         finished.ablate(against="mam_adapter")
 
 
-def test_what_cannot_be_taken_apart_is_refused_and_nothing_is_recorded(tmp_path: Path, study: Study) -> None:
+def test_impossible_ablation_is_refused_and_not_recorded(tmp_path: Path, study: Study) -> None:
     with pytest.raises(ConfirmationError, match=r"trial 1 is bitfit itself\. Choose another method"):
         study.ablate(trial=1)
     with pytest.raises(ConfirmationError, match="must contain the trial to ablate; got 99, it has 0 to 13"):

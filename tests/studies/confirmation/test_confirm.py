@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from support.violations import violations
@@ -48,7 +48,7 @@ def specification(tmp_path: Path, **given: object) -> Specification:
 
 @dataclass
 class Watching:
-    """Makes runners that note what they are asked to train, and measure what they are told to."""
+    """Factory of runners that record their requests and measure the given scores."""
 
     scores: dict[int, float] = field(default_factory=dict)
     fails_at: dict[int, int] = field(default_factory=dict)
@@ -79,19 +79,19 @@ class Study:
         return confirm(request, storage_url=self.url, factory=factory or TrivialFactory())
 
     def record(self, name: str = "reviews-confirm") -> StudyRecord:
-        return asked(self.url, name, lambda ledger, study: study)
+        return query_study(self.url, name, lambda ledger, study: study)
 
     def confirmation(self, name: str = "reviews-confirm") -> ConfirmationRecord:
-        return asked(self.url, name, lambda ledger, study: ledger.confirmation(study))
+        return query_study(self.url, name, lambda ledger, study: ledger.confirmation(study))
 
     def trials(self, name: str = "reviews-confirm") -> list[TrialRecord]:
-        return asked(self.url, name, lambda ledger, study: ledger.trials(study.id))
+        return query_study(self.url, name, lambda ledger, study: ledger.trials(study.id))
 
     def result(self) -> ConfirmationResult:
-        return asked(self.url, "reviews-confirm", lambda ledger, study: confirmation_result(ledger, study.name))
+        return query_study(self.url, "reviews-confirm", lambda ledger, study: confirmation_result(ledger, study.name))
 
     def broken(self, name: str = "reviews-confirm", rungs: tuple[int, ...] = ()) -> list[str]:
-        """Every broken invariant, and every file that is nobody's."""
+        """Return every broken invariant, and every file that no trial has."""
         with Ledger.open(self.url, read_only=True) as ledger:
             record = ledger.study(name)
             found = violations(ledger, record.id, rung_steps=rungs)
@@ -102,13 +102,13 @@ class Study:
 
 @pytest.fixture
 def study(tmp_path: Path, storage_url: str) -> Study:
-    """The test runs on both databases."""
+    """Launch a study; the test runs on both databases."""
     return launched(tmp_path, storage_url)
 
 
 @pytest.fixture
 def local(tmp_path: Path) -> Study:
-    """The same on SQLite alone."""
+    """Launch a study on SQLite."""
     return launched(tmp_path, f"sqlite:///{tmp_path / 'ledger.db'}")
 
 
@@ -191,15 +191,15 @@ def test_what_is_finished_is_not_trained_again(local):
 def test_sql_differences_equal_printed_ones_and_are_verified(study):
     asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
 
-    def told() -> dict[object, tuple[object, ...]]:
+    def answers() -> dict[object, tuple[object, ...]]:
         return {label: tuple(said) for label, *said in run_query(study.url, asked).rows}
 
     study.confirm(Watching(), fleet={"time_budget": 1e-9})
-    assert {said for one in told().values() for said in one} == {None}
+    assert {said for one in answers().values() for said in one} == {None}
     study.confirm()
     expected = {one.baseline: tuple(one.entry().values()) for one in study.result().comparisons}
     assert len(expected) == 3
-    assert told() == dict.fromkeys((one.label for one in study.result().contenders), (None,) * 7) | expected
+    assert answers() == dict.fromkeys((one.label for one in study.result().contenders), (None,) * 7) | expected
     with Ledger.open(study.url) as ledger:
         assert verify(ledger, "reviews-confirm") == []
         key, contenders = study.record().id, study.confirmation().contenders
@@ -212,7 +212,7 @@ def test_sql_differences_equal_printed_ones_and_are_verified(study):
 
 
 def continued(study: Study) -> list[TrialRecord]:
-    """The trials of a confirmation that was stopped and is run to its end, those that had ended as they were."""
+    """Run a stopped confirmation to its end and return its trials; check that ended ones did not change."""
     ended = [trial for trial in study.trials() if trial.state.is_terminal]
     factory = Watching()
     assert study.confirm(factory).finished
@@ -247,7 +247,7 @@ def test_confirmation_ignores_time_budget_of_the_search(local):
 
 
 class Killed(BaseException):
-    """What a process that dies would never handle."""
+    """End of a process that no code handles."""
 
 
 def test_a_confirmation_that_died_continues_where_it_was(study):
@@ -288,7 +288,7 @@ def test_a_fleet_on_ray_gives_the_same_scores(local, monkeypatch):
     assert local.broken("on-ray") == []
 
 
-def test_other_arguments_are_refused_with_what_differs(local):
+def test_changed_arguments_are_refused_with_their_difference(local):
     local.confirm()
     with pytest.raises(StudyChangedError) as refused:
         local.confirm(seeds=4, against=("mam_adapter",))
@@ -305,7 +305,7 @@ def test_other_arguments_are_refused_with_what_differs(local):
 
 
 @pytest.mark.slow
-def test_trials_that_the_study_gains_later_are_not_in_it_but_are_told_of(tmp_path, local):
+def test_trials_added_later_are_reported_but_not_confirmed(tmp_path, local):
     local.confirm()
     winner = local.result().winner.trial
     assert local.result().newer_winner is None
@@ -342,7 +342,7 @@ def test_a_study_of_another_release_is_refused(local, sample_storage):
         confirm(ConfirmationRequest(study="sample"), storage_url=sample_storage, factory=TrivialFactory())
 
 
-def test_files_stay_in_the_studys_folder_whatever_database_says(local, tmp_path, monkeypatch):
+def test_files_stay_in_the_studys_folder_despite_database_path(local, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

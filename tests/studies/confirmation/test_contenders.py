@@ -1,4 +1,4 @@
-"""Who is trained again: the best configurations, and baselines with the learning rates that they deserve."""
+"""Trials that are trained again: the best configurations, and baselines with tuned learning rates."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ def points(*names: str) -> tuple[PublishedPoint, ...]:
 
 
 def recorded(new: TrialRecord, score: float | None = None, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
-    """A trial of the ledger that has ended."""
+    """Return a recorded trial that has ended."""
     reason = None if state is TrialState.COMPLETE else "why"
     return replace(new, state=state, score=score, reason=reason, attempt=1, created_at=TIME, ended_at=TIME)
 
@@ -44,7 +44,7 @@ class Rates:
 
 @pytest.fixture
 def published(space: SearchSpace) -> Recorded:
-    """Makes the trial of a published method, with learning rates from a place of their range."""
+    """Build the trial of a published method, with learning rates at one fraction of their range."""
 
     def make(name: str, number: int, score: float | None, place: float = 0.5, **given: object) -> TrialRecord:
         candidate = space.suggest_published(name, Rates(place))
@@ -69,7 +69,7 @@ def contenders(trials: list[TrialRecord], space: SearchSpace, top: int, *against
 
 
 def baseline(trials: list[TrialRecord], space: SearchSpace, name: str) -> ContenderEntry:
-    """The entry of a method beside the best configuration."""
+    """Return the entry of a method compared with the best configuration."""
     return contender_entries(trials, space, top=1, against=points(name))[0][1]
 
 

@@ -1,4 +1,4 @@
-"""What a confirmation says: numbers, sentences and notes, from scores that the runner is told."""
+"""Results of a confirmation: numbers, sentences and notes, from given scores."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,13 +25,13 @@ Confirmed = Callable[..., ConfirmationResult]
 
 
 def around(mean: float, place: int) -> Scores:
-    """Scores of the contender at a place, one per seed, with a standard deviation of 0.00158."""
+    """Return one score per seed around a mean, with a standard deviation of 0.00158, for the contender at a place."""
     return {place * SEEDS + seed: mean + (seed - 2) / 1000 for seed in range(SEEDS)}
 
 
 @pytest.fixture
 def confirmed(tmp_path: Path) -> Confirmed:
-    """Launches a study of mam_adapter, bitfit and two discoveries with told validation scores, and confirms it."""
+    """Launch and confirm a study of mam_adapter, bitfit and two discoveries with these validation scores."""
 
     def make(validation: list[float], *means: float, **given: object) -> ConfirmationResult:
         url = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -40,9 +40,9 @@ def confirmed(tmp_path: Path) -> Confirmed:
         factory = partial(TrivialRunner, scores=dict(enumerate(validation)))
         launch(small_study(tmp_path, **own), storage_url=url, factory=lambda threads: factory())
         scores = {number: score for place, mean in enumerate(means) for number, score in around(mean, place).items()}
-        told = partial(TrivialRunner, scores=scores | given.pop("scores", {}), fails_at=given.pop("fails_at", {}))
+        runner = partial(TrivialRunner, scores=scores | given.pop("scores", {}), fails_at=given.pop("fails_at", {}))
         request = ConfirmationRequest(study="reviews", **{"top": 1, "seeds": SEEDS, **given})
-        confirm(request, storage_url=url, factory=lambda threads: told())
+        confirm(request, storage_url=url, factory=lambda threads: runner())
         with Ledger.open(url, read_only=True) as ledger:
             with pytest.raises(ConfirmationError, match="'reviews' must be a confirmation"):
                 confirmation_result(ledger, "reviews")
@@ -88,7 +88,7 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
         ),
     ],
 )
-def test_a_sentence_says_plainly_how_it_stands_with_mam(confirmed, winner, mam, verdict, said):
+def test_first_sentence_compares_the_winner_with_mam(confirmed, winner, mam, verdict, said):
     result = confirmed(DISCOVERED, winner, 0.7, mam, 0.95, against=("lora_qv", "mam_adapter", "full_finetuning"))
     by_label = {one.baseline: one for one in result.comparisons}
     assert list(by_label) == ["lora_qv", "mam_adapter", "full_finetuning"]
@@ -102,7 +102,7 @@ def test_a_sentence_says_plainly_how_it_stands_with_mam(confirmed, winner, mam, 
     assert f"p = {3 * 2 / 252:.2g} after Holm" in sentences[1]
 
 
-def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed):
+def test_sentence_names_mam_when_it_wins(confirmed):
     result = confirmed([0.95, 0.55, 0.90, 0.80], 0.87, 0.7, against=("mam_adapter", "lora_qv"))
     assert [one.label for one in result.contenders] == ["mam_adapter", "lora_qv"]
     sentences = verdict_sentences(result)
@@ -112,7 +112,7 @@ def test_a_winner_that_is_mam_itself_is_said_to_be_so(confirmed):
     assert sentences[1].startswith("The published mam_adapter beats lora_qv")
 
 
-def test_notes_tell_what_must_be_known(confirmed):
+def test_notes_list_the_limits_of_a_confirmation(confirmed):
     given = ("mam_adapter", "lora_qv:r=64", "lora_qv", "full_finetuning")
     result = confirmed(DISCOVERED, 0.87, 0.85, 0.7, 0.9, against=given)
     said = "\n".join(notes(result))
@@ -124,7 +124,7 @@ def test_notes_tell_what_must_be_known(confirmed):
     assert "are too few to show" not in said
 
 
-def test_seeds_that_failed_are_told_and_what_they_leave_is_no_win(confirmed):
+def test_failed_seeds_are_noted_and_the_rest_is_no_win(confirmed):
     fails_at = {0: 3, 1: 3}
     result = confirmed(DISCOVERED, 0.87, 0.5, against=("mam_adapter",), fails_at=fails_at)
     winner = result.winner
@@ -155,7 +155,7 @@ def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed):
         (2, 0, None),
     ],
 )
-def test_too_few_seeds_are_told_in_advance(seeds, baselines, said):
+def test_too_few_seeds_are_noted_in_advance(seeds, baselines, said):
     assert power_note(seeds, baselines) == said
 
 

@@ -26,7 +26,7 @@ from studies.confirmation.verdicts import ConfirmationVerdict, compare, least_se
 def scores(
     seeds: int, *, difference: float = 0.0, seed: int = 0, shared: float = 0.0
 ) -> tuple[list[float], list[float]]:
-    """Scores of two configurations around 0.8 with a standard deviation of 0.01, of which seeds may share a part."""
+    """Draw scores of two configurations around 0.8 with a deviation of 0.01, of which seeds may share a part."""
     draw = np.random.default_rng(seed)
     common = draw.normal(0, 0.01 * math.sqrt(shared), seeds)
     own = draw.normal(0, 0.01 * math.sqrt(1 - shared), (2, seeds))
@@ -34,7 +34,7 @@ def scores(
 
 
 def enumerated_p(first: Sequence[float], second: Sequence[float], test: PermutationTest) -> Fraction:
-    """The closed form: the share of all permutations whose difference is at least as large, in exact fractions."""
+    """Compute the exact share of all permutations whose difference is at least as large."""
     ours, theirs = ([Fraction(score).limit_denominator(10**12) for score in one] for one in (first, second))
     observed = abs(sum(ours) - sum(theirs))
     if test is PermutationTest.SIGN_FLIPS:
@@ -144,7 +144,7 @@ def test_from_the_least_number_of_seeds_on_a_difference_can_be_shown(comparisons
         assert verdicts == ({ConfirmationVerdict.BEATS} if seeds >= least else {ConfirmationVerdict.NOT_SHOWN}), seeds
 
 
-def test_a_known_difference_is_found_and_its_sign_is_right():
+def test_planted_difference_is_found_with_its_sign():
     winner, weaker = scores(5, difference=0.05)
     (won,) = compare(winner, {"weaker": weaker})
     (lost,) = compare(weaker, {"stronger": winner})
@@ -159,7 +159,7 @@ def test_a_known_difference_is_found_and_its_sign_is_right():
 @pytest.mark.parametrize("shared", [0.0, 0.95])
 @pytest.mark.parametrize("seeds", [5, 8])
 def test_null_studies_win_at_most_one_in_twenty(seeds, shared, monkeypatch):
-    """A configuration against one and against three copies of it: 120 confirmations each."""
+    """Test 120 confirmations of a configuration against one and three copies of it."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)  # no verdict goes by the interval
     wins = {1: 0, 3: 0}
     for study in range(120):
@@ -172,7 +172,7 @@ def test_null_studies_win_at_most_one_in_twenty(seeds, shared, monkeypatch):
 
 
 def test_accuracies_of_a_small_test_split_are_no_win_either(monkeypatch):
-    """Scores in steps of 1/100 tie often."""
+    """Test scores in steps of 1/100, which tie often."""
     monkeypatch.setattr(statistics, "RESAMPLES", 10)
     draw = np.random.default_rng(0)
     wins = 0

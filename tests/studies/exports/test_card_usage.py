@@ -50,7 +50,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is d
 
 
 def text_of(number: int) -> str:
-    """Of 2 to 40 tokens: words of one to five letters are spelt out."""
+    """Return a text of 2 to 40 tokens: words of one to five letters are split into letters."""
     return " ".join([*WORDS[number % 3 : number % 3 + number % 11], str(number)])
 
 
@@ -73,7 +73,7 @@ class Ran:
         return (self.folder / form / "README.md").read_text()
 
     def code(self, form: str, *, texts: list[Any] | None = None) -> str:
-        """The lines of the card, perhaps with other texts."""
+        """Return the code of the card, with other texts if any are given."""
         (code,) = re.findall(r"```python\n(.*?)```", self.card(form), re.DOTALL)
         if texts is None:
             return code
@@ -81,7 +81,7 @@ class Ran:
         return code.replace(given, f"texts = {texts!r}")
 
     def executed(self, form: str, **others: Any) -> dict[str, Any]:
-        """What the lines of the card define, here."""
+        """Execute the code of the card in this process and return its variables."""
         known: dict[str, Any] = {}
         code = self.code(form, **others)
         with pytest.MonkeyPatch.context() as patch:
@@ -90,7 +90,7 @@ class Ran:
         return known
 
     def predicted(self, rows: list[dict[str, str]], form: str = "deltaspace") -> list[dict[str, Any]]:
-        """What ``deltaspace predict`` adds to lines."""
+        """Return the lines that ``deltaspace predict`` writes for these rows."""
         self.card(form)
         given, out = self.folder / "in.jsonl", self.folder / f"{form}.jsonl"
         given.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -104,7 +104,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[[str], Path]) -> Run:
-    """Runs a study of one published method on a tiny backbone; the same one only once."""
+    """Run a study of one published method on a tiny backbone, once per set of arguments."""
     data = tmp_path_factory.mktemp("task")
     for first, name in enumerate(("train", "validation", "test")):
         texts = [(number, text_of(number)) for number in range(first * 20, first * 20 + 20)]
@@ -141,7 +141,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[[str],
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the environment without this project is made, once."""
+    """Return the folder of the environment without this project, which is built once."""
     return tmp_path_factory.mktemp("stock")
 
 
@@ -181,7 +181,7 @@ def test_exported_folder_alone_predicts_the_same_labels(run, stock, family, task
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
-def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family):
+def test_every_form_of_an_export_generates_the_same_texts(run, stock, family):
     ran = run(family, "texts")
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
     texts = [row["source"] for row in NEW[:12]]
@@ -197,7 +197,7 @@ def test_every_form_of_an_export_writes_what_the_trial_writes(run, stock, family
 
 
 @pytest.mark.slow
-def test_a_question_is_asked_as_in_training(run):
+def test_question_prompt_equals_that_of_training(run):
     ran = run("gpt2", "questions")
     texts = [(row["source"], row["target"]) for row in NEW[:6]]
     wanted = [line["prediction"] for line in ran.predicted(NEW[:6])]
@@ -228,7 +228,7 @@ def test_only_a_delta_on_the_embedded_backbone_needs_this_project(tmp_path):
     assert places == {"deltaspace": "embedded_folder()", "peft": '"backbone"'}
 
 
-def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run):
+def test_card_has_labels_and_lengths_and_no_local_paths(run):
     ran = run("roberta", "classes")
     for form in OPTIONS:
         card = ran.card(form)
@@ -236,7 +236,7 @@ def test_a_card_says_labels_and_lengths_and_no_place_of_this_machine(run):
         assert re.findall(r"""["'(`]/[\w.]""", card.replace("`/", "")) == [], form
 
 
-def test_the_curve_names_the_loss_where_nothing_else_was_measured(run):
+def test_curve_shows_the_loss_where_it_is_the_only_metric(run):
     ran = run("bart", "texts")
     with Ledger.open(ran.url, read_only=True) as ledger:
         early, last = ledger.readings(ledger.study("one").id, 0)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 
 from deltaspace.commands.main import main
 from studies.confirmation.execution import confirm
@@ -33,9 +33,9 @@ class Ran:
     """A study that has ended.
 
     Attributes:
-        url: Its storage.
-        folder: With its data.
-        specification: What it was.
+        url: Storage URL.
+        folder: Folder of the study and its data.
+        specification: Specification of the study.
     """
 
     url: str
@@ -43,17 +43,17 @@ class Ran:
     specification: Specification
 
     def trials(self) -> list[TrialRecord]:
-        return asked(self.url, STUDY, lambda ledger, study: ledger.trials(study.id))
+        return query_study(self.url, STUDY, lambda ledger, study: ledger.trials(study.id))
 
     def readings(self, number: int) -> list[Reading]:
-        return asked(self.url, STUDY, lambda ledger, study: ledger.readings(study.id, number))
+        return query_study(self.url, STUDY, lambda ledger, study: ledger.readings(study.id, number))
 
     def number(self, method: str) -> int:
         return next(trial.number for trial in self.trials() if (trial.method or "").startswith(method))
 
 
 def sentences(seed: int, size: int) -> str:
-    """Rows whose label says whether there is an x among the words."""
+    """Return rows whose label depends on an x among the words."""
     draw = random.Random(seed)
     rows = []
     for row in range(size):
@@ -65,7 +65,7 @@ def sentences(seed: int, size: int) -> str:
 
 @pytest.fixture(scope="module")
 def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Four published methods and what was discovered beside them, some of it pruned."""
+    """Run four published methods and discoveries, some of them pruned."""
     folder = tmp_path_factory.mktemp("export")
     (folder / "task").mkdir()
     for seed, (name, size) in enumerate({"train": 64, "validation": 32, "test": 32}.items()):
@@ -92,7 +92,7 @@ def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def exported(ran: Ran, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The export of a published method; each is written once."""
+    """Export a published method, once per method."""
 
     @cache
     def export(method: str) -> Path:
@@ -143,7 +143,7 @@ def last_loss(ran: Ran, number: int) -> float:
 
 
 @pytest.mark.parametrize("method", [point.partition(":")[0] for point in POINTS])
-def test_an_export_measures_what_the_trial_measured(ran, method, exported):
+def test_export_has_the_validation_loss_of_the_trial(ran, method, exported):
     assert validation_loss(ran, exported(method)) == pytest.approx(last_loss(ran, ran.number(method)), rel=1e-5)
 
 
@@ -157,7 +157,7 @@ def test_the_best_trial_goes_by_its_name(ran, tmp_path, capsys):
     assert said["stored_parameters"] == best.stored_parameters <= 900
 
 
-def test_the_facts_say_where_it_comes_from(ran, exported):
+def test_facts_name_backbone_counts_and_scores(ran, exported):
     number = ran.number("lora_qv")
     facts = json.loads((exported("lora_qv") / "delta.json").read_text())
     trial = ran.trials()[number]
@@ -175,7 +175,7 @@ def test_the_facts_say_where_it_comes_from(ran, exported):
     assert facts["trained_as"] is None
 
 
-def test_a_prefix_is_folded_and_the_command_says_so(ran, tmp_path, capsys):
+def test_folded_prefix_is_reported(ran, tmp_path, capsys):
     number = ran.number("prefix_tuning")
     assert main(["export", STUDY, str(number), str(tmp_path / "away")]) == 0
     assert "were folded into tables; outputs agree within 1e-6" in capsys.readouterr().out
@@ -202,7 +202,7 @@ def test_card_has_formula_budget_curve_and_nearest_methods(ran, exported):
     assert str(folder.parent) not in card
 
 
-def test_unmergeable_edits_are_named_and_nothing_is_written(ran, tmp_path, capsys):
+def test_unmergeable_edits_are_named_and_not_written(ran, tmp_path, capsys):
     number = str(ran.number("mam_adapter"))
     for options in (["--merge"], ["--format", "peft"]):
         assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 2
@@ -214,7 +214,7 @@ def test_unmergeable_edits_are_named_and_nothing_is_written(ran, tmp_path, capsy
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
-    """The one line that a command is refused with."""
+    """Return the single line with which a command is refused."""
     assert main(["export", *arguments]) == code
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1), printed
@@ -238,12 +238,12 @@ def test_export_that_computes_something_else_is_refused_whole(ran, tmp_path, cap
 
 
 @pytest.mark.parametrize("options", [["--merge"], ["--format", "peft"]])
-def test_verified_export_keeps_nothing_of_the_comparison(ran, tmp_path, options):
+def test_verified_export_leaves_no_folders(ran, tmp_path, options):
     assert main(["export", STUDY, str(ran.number("lora_qv")), str(tmp_path / "away"), *options]) == 0
     assert not any(path.is_dir() for path in (tmp_path / "away").iterdir())
 
 
-def test_a_trial_that_is_not_complete_is_refused_with_what_helps(ran, tmp_path, capsys):
+def test_incomplete_trial_is_refused_with_a_remedy(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
     said = refusal(capsys, STUDY, str(pruned.number), str(tmp_path / "away"))
     assert f"it is pruned after {pruned.steps} steps (rung " in said
@@ -252,7 +252,7 @@ def test_a_trial_that_is_not_complete_is_refused_with_what_helps(ran, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_retrained_trial_is_what_the_study_would_have_trained(ran, tmp_path, capsys):
+def test_retrained_trial_equals_that_of_the_study(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
     before = ran.trials()
     assert main(["export", STUDY, str(pruned.number), str(tmp_path / "pruned"), "--retrain"]) == 0
@@ -287,7 +287,7 @@ def test_a_folder_that_is_there_is_refused_and_stays(ran, tmp_path, capsys):
 
 def test_a_file_outside_the_studys_folder_is_not_read(ran, tmp_path, capsys):
     number = ran.number("bitfit")
-    (recorded,) = asked(ran.url, STUDY, lambda ledger, study: ledger.artefacts(study.id, number))
+    (recorded,) = query_study(ran.url, STUDY, lambda ledger, study: ledger.artefacts(study.id, number))
     file, outside = Path(recorded.path), tmp_path / "elsewhere"
     outside.write_bytes(file.read_bytes())
     try:
@@ -301,7 +301,7 @@ def test_a_file_outside_the_studys_folder_is_not_read(ran, tmp_path, capsys):
     assert not (tmp_path / "away").exists()
 
 
-def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
+def test_card_contains_the_confirmation(ran, tmp_path, capsys):
     shutil.copy(ran.folder / "ledger.db", tmp_path / "ledger.db")
     shutil.copytree(ran.folder / "artefacts", tmp_path / "artefacts")
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -311,7 +311,7 @@ def test_a_confirmation_is_told_of_on_the_card(ran, tmp_path, capsys):
     assert main(["export", STUDY, "best", str(tmp_path / "away"), "--storage", url]) == 0
     card = (tmp_path / "away" / "README.md").read_text()
     assert "Not confirmed" not in card
-    (result,) = asked(url, STUDY, lambda ledger, study: confirmation_results(ledger, study.name))
+    (result,) = query_study(url, STUDY, lambda ledger, study: confirmation_results(ledger, study.name))
     assert f"* Test accuracy over 2 fresh seeds: mean {result.winner.spread.mean:.4f}" in card
     assert all(f"* {sentence}" in card for sentence in verdict_sentences(result))
     assert main(["export", result.name, "0", str(tmp_path / "child"), "--storage", url]) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.trial import FrozenTrial
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
@@ -28,7 +28,7 @@ def specification(folder: Path, sampler: str) -> Specification:
 
 @pytest.fixture(scope="module", params=["random", "nsga2"])
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A study that has ended; its sampler may be one that learns nothing of published methods."""
+    """Launch a study to its end and return its storage; its sampler may ignore published methods."""
     folder = tmp_path_factory.mktemp("ended")
     url = f"sqlite:///{folder / 'ledger.db'}"
     assert launch(specification(folder, request.param), storage_url=url, factory=TrivialFactory()).finished
@@ -36,7 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def recorded(url: str) -> tuple[list[TrialRecord], list[Reading]]:
-    return asked(url, "trivial", lambda ledger, study: (ledger.trials(study.id), ledger.readings(study.id)))
+    return query_study(url, "trivial", lambda ledger, study: (ledger.trials(study.id), ledger.readings(study.id)))
 
 
 def test_stock_optuna_loads_every_trial_as_it_was(url, tmp_path, capsys):
@@ -69,7 +69,7 @@ def test_published_method_has_the_spaces_own_parameters(url, tmp_path):
 
     assert main(["export", "trivial", str(tmp_path / "trials.db"), "--format", "optuna", "--storage", url]) == 0
     study = optuna.load_study(study_name="trivial", storage=f"sqlite:///{tmp_path / 'trials.db'}")
-    space = asked(url, "trivial", lambda _, study: recorded_space(study))
+    space = query_study(url, "trivial", lambda _, study: recorded_space(study))
     published = [trial for trial in study.trials if trial.user_attrs["method"]]
     assert {trial.user_attrs["method"] for trial in published} == {"mam_adapter", "lora_qv"}
     for trial in published:

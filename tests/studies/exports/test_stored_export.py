@@ -1,4 +1,4 @@
-"""An export that was stored before the code of today loads and predicts what it predicted then."""
+"""Stored export of an earlier release: it loads, and its predictions are unchanged."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from deltaspace.commands.main import main
 STORED = Path(__file__).parents[2] / "data" / "stored_export"
 
 
-def test_a_stored_export_predicts_what_it_predicted_when_it_was_written(tmp_path):
+def test_stored_export_has_unchanged_predictions(tmp_path):
     expected = [json.loads(line) for line in (STORED / "predictions.jsonl").read_text().splitlines()]
     given, output = tmp_path / "texts.jsonl", tmp_path / "predicted.jsonl"
     given.write_text("".join(json.dumps({"text": row["text"]}) + "\n" for row in expected))

@@ -16,7 +16,7 @@ class Numbers:
         return Numbers(self.rows[row] for row in indices)
 
 
-def test_rows_that_repeat_every_six_are_sampled_alike():
+def test_periodic_rows_are_sampled_evenly():
     chosen = sample_of(Numbers(row % 6 for row in range(12_000)), 2_000).rows
     assert len(chosen) == 2_000
     assert all(250 < chosen.count(number) < 420 for number in range(6))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 
 from deltaspace.commands.main import main
 from studies.backends.backend import TorchRunnerFactory
@@ -53,16 +53,16 @@ class Begun:
         return specification_from_mapping(own | given)
 
     def launched(self, **given: Any) -> list[str]:
-        """Launch it and return what is announced."""
+        """Launch the study and return its announcements."""
         said: list[str] = []
         launch(self.specification(**given), storage_url=self.url, announce=said.extend)
         return said
 
     def inputs(self) -> InputDigest | None:
-        return self.asked(lambda study: recorded_specification(study).inputs)
+        return self.query(lambda study: recorded_specification(study).inputs)
 
-    def asked(self, ask: Callable[[StudyRecord], Any]) -> Any:
-        return asked(self.url, "begun", lambda _, study: ask(study))
+    def query(self, read: Callable[[StudyRecord], Any]) -> Any:
+        return query_study(self.url, "begun", lambda _, study: read(study))
 
     def forget_inputs(self) -> None:
         """Leave the study as a release recorded it that knew no digests."""
@@ -84,7 +84,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Begun:
 
 @pytest.fixture
 def begun(made: Begun, tmp_path: Path) -> Begun:
-    """The study, whose files are as they were after the test."""
+    """Yield the study; restore its files after the test."""
     kept = tmp_path / "kept"
     shutil.copytree(made.folder, kept)
     yield made
@@ -208,16 +208,16 @@ def test_weights_that_were_not_there_are_recorded_later(begun):
     assert begun.inputs() == whole
 
 
-def test_verify_says_that_missing_data_was_not_compared(begun, capsys):
+def test_verify_reports_missing_data_as_not_compared(begun, capsys):
     shutil.rmtree(begun.folder / "data")
     assert main(["verify", "begun", "--storage", begun.url]) == 0
-    said = capsys.readouterr().err
-    assert "data and backbone of 'begun' could not be compared with those it was begun with: a task's folder" in said
+    printed = capsys.readouterr().err
+    assert "data and backbone of 'begun' could not be compared with those it was begun with: a task's folder" in printed
     assert main(["export", "begun", "0", str(begun.folder / "out"), "--storage", begun.url]) == 0
 
 
 def other_inputs(begun: Begun) -> TorchRunnerFactory:
-    """Workers that must read other labels than those that are there."""
+    """Return workers that expect other labels than the stored ones."""
     recorded = begun.inputs()
     assert recorded is not None
     validation = replace(recorded.splits["validation"], answers="0" * 64, unordered="0" * 64)
@@ -236,7 +236,7 @@ def test_worker_with_other_data_ends_launch(begun):
     with pytest.raises(TaskError) as refused:
         launch(study, storage_url=begun.url, factory=other_inputs(begun))
     assert str(refused.value) == SAID
-    assert len(asked(begun.url, "begun", lambda ledger, study: ledger.readings(study.id))) == 1
+    assert len(query_study(begun.url, "begun", lambda ledger, study: ledger.readings(study.id))) == 1
 
 
 @pytest.mark.slow
@@ -245,4 +245,4 @@ def test_ray_worker_with_other_data_ends_launch(begun):
     with pytest.raises(LaunchError) as refused:
         launch(begun.specification(trials=3, fleet=fleet), storage_url=begun.url, factory=other_inputs(begun))
     assert str(refused.value) == SAID
-    assert len(asked(begun.url, "begun", lambda ledger, study: ledger.readings(study.id))) == 1
+    assert len(query_study(begun.url, "begun", lambda ledger, study: ledger.readings(study.id))) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
 from support.violations import violations
@@ -31,12 +31,12 @@ def specification(tmp_path: Path, **given: Any) -> Specification:
 
 
 def trials_of(url: str) -> list[TrialRecord]:
-    return asked(url, "trivial", lambda ledger, study: ledger.trials(study.id))
+    return query_study(url, "trivial", lambda ledger, study: ledger.trials(study.id))
 
 
 def broken(url: str, study: Specification) -> list[str]:
     steps = study.rung_plan().steps
-    return asked(url, "trivial", lambda ledger, found: violations(ledger, found.id, rung_steps=steps))
+    return query_study(url, "trivial", lambda ledger, found: violations(ledger, found.id, rung_steps=steps))
 
 
 def no_weights(threads: int) -> TrivialRunner:
@@ -79,11 +79,11 @@ def test_study_without_trials_is_kept_while_another_launch_runs_it(tmp_path):
 
 
 class ShownError(Exception):
-    """Carries what workers would have been told."""
+    """Carrier of the plan that workers would receive."""
 
 
 @pytest.mark.slow
-def test_rungs_know_how_sure_a_score_is_and_what_guessing_loses(tmp_path, monkeypatch):
+def test_rungs_have_example_count_and_guessing_loss(tmp_path, monkeypatch):
     def show(specification: Specification, study: object, plan: StudyPlan, **wishes: object) -> None:
         raise ShownError(plan.rungs)
 
@@ -139,7 +139,7 @@ def test_a_study_that_cannot_run_is_refused_before_anything_is_created(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backbone_whose_attention_no_edit_can_reach_is_refused(tmp_path):
+def test_backbone_without_attention_function_is_refused(tmp_path):
     folder = tmp_path / "odd"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "mamba"}')
@@ -211,7 +211,7 @@ def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
     assert seen[-1].best is not None
 
 
-def test_two_databases_may_hold_studies_of_one_name_beside_each_other(tmp_path):
+def test_two_databases_may_have_studies_of_one_name(tmp_path):
     urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
     study = specification(tmp_path)
     for url in (*urls, urls[0]):
@@ -221,7 +221,7 @@ def test_two_databases_may_hold_studies_of_one_name_beside_each_other(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_study_gives_the_same_trials_whatever_the_number_of_launches(tmp_path):
+def test_trials_do_not_depend_on_the_number_of_launches(tmp_path):
     urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
     study = specification(tmp_path, search={"sampler": "tpe"}, fleet={"pack": 1}, trials=24)
     launch(study, storage_url=urls[0], factory=TrivialFactory())

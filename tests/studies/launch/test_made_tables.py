@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.trivial_runner import TrivialFactory
 
 from search_space.backbones import family_of, shape_of
@@ -29,7 +29,7 @@ Make = Callable[[str], Specification]
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """A study on a backbone like RoBERTa that no family knows, whose table says where layers are."""
+    """Build studies on a backbone like RoBERTa of an unregistered family, whose generated table names its layers."""
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     entries = json.loads(ROBERTA.read_text())
     shape, table = shape_of(entries), family_of(entries).ports(shape_of(entries))
@@ -55,7 +55,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def table_of(url: str) -> MadeTable | None:
-    return asked(url, "trivial", lambda _, study: recorded_specification(study).made_table)
+    return query_study(url, "trivial", lambda _, study: recorded_specification(study).made_table)
 
 
 def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study, tmp_path):
@@ -67,7 +67,9 @@ def test_with_another_table_a_study_is_not_continued_confirmed_or_exported(study
     for go_on in (
         lambda: launch(other, storage_url=url, factory=TrivialFactory()),
         lambda: confirm(request, storage_url=url, factory=TrivialFactory()),
-        lambda: asked(url, "trivial", lambda ledger, found: export_trial(ledger, found.name, 0, tmp_path / "away")),
+        lambda: query_study(
+            url, "trivial", lambda ledger, found: export_trial(ledger, found.name, 0, tmp_path / "away")
+        ),
     ):
         with pytest.raises(StudyChangedError, match=r"of its nobodys backbone .* with transformers [0-9.]+; ") as no:
             go_on()

@@ -95,7 +95,7 @@ def values() -> Values:
 
 @pytest.fixture
 def ledger(storage_url: str) -> Iterator[Ledger]:
-    """An empty ledger; the test runs on both databases."""
+    """Yield an empty ledger; the test runs on both databases."""
     with Ledger.open(storage_url) as opened:
         yield opened
 
@@ -109,7 +109,7 @@ class Kept:
     epoch: int
 
     def everything(self) -> list[list[object]]:
-        """All that is recorded of it."""
+        """Return every record of the study."""
         ledger = self.ledger
         parts = (ledger.trials, ledger.attempts, ledger.readings, ledger.artefacts, ledger.events)
         return [part(self.id) for part in parts]
@@ -117,14 +117,14 @@ class Kept:
 
 @pytest.fixture
 def kept(ledger: Ledger, values: Values) -> Kept:
-    """A study without trials, just taken over."""
+    """Create a study without trials and take it over."""
     study = ledger.create_study(values.study())
     return Kept(ledger=ledger, id=study.id, epoch=ledger.take_over(study.id, "keeper"))
 
 
 @pytest.fixture
 def tamper(ledger: Ledger) -> Callable[..., None]:
-    """Runs SQL behind the ledger's back, in one transaction."""
+    """Run SQL on the database directly, in one transaction."""
 
     def run(*statements: str) -> None:
         with ledger.database.once(writes=True) as connection:
@@ -145,5 +145,5 @@ def two_trials(kept: Kept, values: Values) -> Kept:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Of a database that is not there yet."""
+    """Return the path of a database that does not exist yet."""
     return tmp_path / "x.db"

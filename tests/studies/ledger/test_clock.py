@@ -10,14 +10,14 @@ from studies.records import TrialState
 
 
 class SetBack(datetime):
-    """A wall clock that somebody has set a day back."""
+    """Wall clock that was set back by a day."""
 
     @classmethod
     def now(cls, tz=None):
         return datetime.now(tz) - timedelta(days=1)
 
 
-def test_a_clock_that_is_set_back_while_it_is_used_changes_nothing(monkeypatch):
+def test_clock_set_back_does_not_change_written_times(monkeypatch):
     written = WrittenTime()
     before = written.now()
     monkeypatch.setattr(clock, "datetime", SetBack)

@@ -19,7 +19,7 @@ CONFIRMATION = ConfirmationRecord(
 
 @pytest.fixture
 def confirmation(kept, values):
-    """A confirmation with two queued trials, of a study with one complete trial."""
+    """Create a confirmation with two queued trials, of a study with one complete trial."""
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, readings=[values.reading(0, 10, score=0.75)], **values.complete)
     new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)

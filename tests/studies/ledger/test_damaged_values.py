@@ -1,4 +1,4 @@
-"""Values of a database that nobody can have written: one line, whoever meets them."""
+"""Impossible values in a database: every reader reports them in one line."""
 
 import sqlite3
 from contextlib import closing

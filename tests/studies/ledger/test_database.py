@@ -1,4 +1,4 @@
-"""A keeper waits for a database that is locked or away, says so, and gives up in the end or when it is told to."""
+"""Patience of a keeper: it waits for a locked or unreachable database, reports that, and gives up in time."""
 
 import os
 import sqlite3
@@ -22,21 +22,21 @@ def short_waits_of_the_databases(monkeypatch):
 
 
 class Waiting:
-    """Hears what is waited for, and does something about it once it has heard so often."""
+    """Receiver of waiting messages, which acts after some of them."""
 
     def __init__(self, end=lambda: None, after=2):
         self.end, self.after = end, after
-        self.said = []
+        self.messages = []
 
     def __call__(self, text):
-        self.said.append(text)
-        if len(self.said) == self.after:
+        self.messages.append(text)
+        if len(self.messages) == self.after:
             self.end()
 
 
 @pytest.fixture
 def locked(tmp_path, values):
-    """An SQLite ledger with a study, and what has locked it."""
+    """Yield the URL of an SQLite ledger with a study, and the connection that locks it."""
     url = f"sqlite:///{tmp_path / 'x.db'}"
     with Ledger.open(url) as ledger:
         ledger.create_study(values.study())
@@ -45,15 +45,15 @@ def locked(tmp_path, values):
         yield url, other
 
 
-def test_a_locked_file_is_waited_for_and_that_is_said(locked):
+def test_keeper_reports_waiting_for_a_locked_file(locked):
     url, other = locked
     waiting = Waiting(lambda: other.execute("COMMIT"))
     with Ledger.open(url, create=False, patience=Patience(seconds=60, tell=waiting)) as ledger:
         assert ledger.take_over(ledger.study("sst2").id, "second") == 1
-    assert waiting.said[0] == waiting.said[1]
-    assert waiting.said[0].startswith(f"{url} is locked by ")
-    assert waiting.said[0].endswith("; waiting for it, 60 s at most")
-    assert waiting.said[-1] == "", "the waiting is over"
+    assert waiting.messages[0] == waiting.messages[1]
+    assert waiting.messages[0].startswith(f"{url} is locked by ")
+    assert waiting.messages[0].endswith("; waiting for it, 60 s at most")
+    assert waiting.messages[-1] == "", "the waiting is over"
 
 
 def test_a_file_that_stays_locked_is_given_up_in_the_end(locked):
@@ -63,22 +63,22 @@ def test_a_file_that_stays_locked_is_given_up_in_the_end(locked):
         key = ledger.study("sst2").id
         with pytest.raises(StorageError, match="is locked by another process"):
             ledger.take_over(key, "second")
-    assert len(waiting.said) > 1
+    assert len(waiting.messages) > 1
 
 
-def test_waiting_ends_at_once_when_it_is_told_to(locked):
+def test_waiting_ends_at_once_on_request(locked):
     url, _ = locked
     waiting = Waiting(after=1)
-    patience = Patience(seconds=1e9, tell=waiting, is_over=lambda: bool(waiting.said))
+    patience = Patience(seconds=1e9, tell=waiting, is_over=lambda: bool(waiting.messages))
     with (
         Ledger.open(url, create=False, patience=patience) as ledger,
         pytest.raises(StorageError, match="is locked by another process"),
     ):
         ledger.take_over(1, "second")
-    assert len(waiting.said) == 1
+    assert len(waiting.messages) == 1
 
 
-def test_what_no_waiting_mends_is_said_at_once(locked):
+def test_permanent_error_is_raised_without_waiting(locked):
     url, other = locked
     other.execute("COMMIT")
     other.execute("DROP TABLE studies")
@@ -88,7 +88,7 @@ def test_what_no_waiting_mends_is_said_at_once(locked):
         pytest.raises(StorageError, match="no such table"),
     ):
         ledger.studies()
-    assert waiting.said == []
+    assert waiting.messages == []
 
 
 def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
@@ -114,7 +114,7 @@ def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.postgres
-def test_a_takeover_says_whose_transaction_it_waits_for(postgres_url, values):
+def test_waiting_takeover_names_the_locking_session(postgres_url, values):
     with Ledger.open(postgres_url) as ledger:
         key = ledger.create_study(values.study()).id
     with psycopg.connect(postgres_url, application_name="hung launch") as other:
@@ -123,16 +123,16 @@ def test_a_takeover_says_whose_transaction_it_waits_for(postgres_url, values):
         with Ledger.open(postgres_url, create=False, patience=Patience(seconds=60, tell=waiting)) as ledger:
             assert ledger.take_over(key, "second") == 1
         pid = other.info.backend_pid
-    assert f"is locked by hung launch on this machine (session {pid}, idle in transaction since " in waiting.said[0]
-    assert waiting.said[-1] == ""
+    assert f"is locked by hung launch on this machine (session {pid}, idle in transaction since " in waiting.messages[0]
+    assert waiting.messages[-1] == ""
 
 
 @pytest.mark.postgres
-def test_a_server_that_is_away_is_waited_for_and_that_is_said(postgres_url, postgres_server, values):
+def test_keeper_reports_waiting_for_an_unreachable_server(postgres_url, postgres_server, values):
     waiting = Waiting(postgres_server.start)
     with Ledger.open(postgres_url, patience=Patience(seconds=60, tell=waiting)) as ledger:
         key = ledger.create_study(values.study()).id
         postgres_server.stop()
         assert ledger.take_over(key, "second") == 1
-    assert "cannot be reached; waiting for it, 60 s at most" in waiting.said[0]
-    assert waiting.said[-1] == ""
+    assert "cannot be reached; waiting for it, 60 s at most" in waiting.messages[0]
+    assert waiting.messages[-1] == ""

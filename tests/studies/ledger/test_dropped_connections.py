@@ -21,7 +21,7 @@ def storage_url(postgres_url):
 
 @pytest.fixture(params=[True, False], ids=["arrived", "lost"])
 def drop_next_commit(request, ledger, monkeypatch):
-    """Breaks the connection at the next commit: just after the server has done it, or just before."""
+    """Drop the connection at the next commit: just after the server has committed, or just before."""
 
     def arm():
         dialect = ledger.read(lambda link: link.dialect)
@@ -65,7 +65,7 @@ def test_a_lease_is_given_once(kept, values, drop_next_commit):
     assert kept.ledger.attempts(kept.id) == given[::-1]
 
 
-def test_leases_are_taken_back_once_and_told(kept, values, drop_next_commit):
+def test_leases_are_reclaimed_and_recorded_once(kept, values, drop_next_commit):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0), values.trial(1)], worker="w")
     drop_next_commit()
     assert kept.ledger.release(kept.id, kept.epoch, "w", "gone") == [0, 1]

@@ -19,7 +19,7 @@ from studies.ledger.sql_process import connect_reading
 
 
 def refusal(use, *given, **options):
-    """The one line that something is refused with."""
+    """Return the single line with which a call is refused."""
     with pytest.raises(StorageError) as error:
         use(*given, **options)
     assert "\n" not in str(error.value)
@@ -33,7 +33,7 @@ def create(ledger_url, study, **options):
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that an ordinary user can enter and read but not write."""
+    """Yield a folder that an ordinary user can read but not write."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -47,7 +47,7 @@ def short_patience(monkeypatch):
 
 @pytest.fixture
 def filled(open_folder, values) -> Callable[[], Path]:
-    """A database file with one study, closed."""
+    """Return a closed database file with one study."""
     file = open_folder / "x.db"
     with Ledger.open(f"sqlite:///{file}") as ledger:
         ledger.create_study(values.study())
@@ -94,7 +94,7 @@ def test_a_database_in_a_read_only_folder_can_be_read(filled, open_folder):
             assert connection.execute("SELECT name FROM studies").fetchall() == [("sst2",)]
 
 
-def test_a_reader_sees_what_a_live_writer_in_a_read_only_folder_commits(filled, open_folder, values):
+def test_reader_of_a_read_only_folder_reads_new_commits(filled, open_folder, values):
     url = f"sqlite:///{filled}"
     with Ledger.open(url) as writer:
         writer.create_study(values.study(name="more"))
@@ -102,7 +102,7 @@ def test_a_reader_sees_what_a_live_writer_in_a_read_only_folder_commits(filled, 
             assert [study.name for study in ledger.studies()] == ["sst2", "more"]
 
 
-def test_a_locked_database_is_reported_and_nothing_is_lost(filled, short_patience, values):
+def test_locked_database_is_reported_without_loss(filled, short_patience, values):
     url = f"sqlite:///{filled}"
     with Ledger.open(url) as ledger:
         other = sqlite3.connect(filled, isolation_level=None)
@@ -143,7 +143,7 @@ def test_a_url_that_makes_no_sense_is_refused(url, message):
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_postgresql_is_known_by_its_usual_names(scheme):
+def test_usual_postgresql_schemes_are_accepted(scheme):
     address = StorageAddress.parse(f"{scheme}://user:secret@host/db")
     assert address.url.drivername == "postgresql+psycopg"
     assert address.url.password == "secret"
@@ -191,7 +191,7 @@ def test_a_file_name_may_hold_anything(tmp_path, values):
     assert (tmp_path / "50% of #1 möglich.db").exists()
 
 
-def test_a_missing_driver_is_answered_with_what_to_install(monkeypatch):
+def test_missing_driver_error_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     said = refusal(Ledger.open, "postgresql://user:secret@host/db")
     assert said.endswith("Run: pip install 'deltaspace[postgres]'")

@@ -43,7 +43,7 @@ def test_a_folder_that_was_renamed_with_its_study_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\0b", "x" * 5_000])
-def test_a_name_that_is_none_of_a_file_finds_what_is_written(tmp_path, name):
+def test_name_that_is_no_file_name_finds_the_recorded_folder(tmp_path, name):
     assert found_folder("old", name, tmp_path) == tmp_path / "old"
 
 
@@ -66,7 +66,7 @@ def study(tmp_path, values):
 
 @pytest.fixture
 def folder(study, tmp_path):
-    """A marked folder with one attempt."""
+    """Return a marked folder with one attempt."""
     folder = tmp_path / "artefacts" / study.name
     (folder / "trial-3" / "attempt-1").mkdir(parents=True)
     (folder / MARKER).write_text(json.dumps(identity(study)))
@@ -75,7 +75,7 @@ def folder(study, tmp_path):
 
 @pytest.fixture
 def outside(tmp_path):
-    """A file of somebody else, in folders of the same names."""
+    """Return another user's file, in folders of the same names."""
     place = tmp_path / "elsewhere" / "trial-3" / "attempt-1"
     place.mkdir(parents=True)
     (place / "x").write_text("mine")

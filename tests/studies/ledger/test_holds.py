@@ -1,4 +1,4 @@
-"""Who runs a study, and whether it still does."""
+"""Holds of launches on a study, and their end."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def other():
-    """Another process that is alive, with the name of a launch of its."""
+    """Yield another live process, with the name of its launch."""
     process = subprocess.Popen([sys.executable, "-c", NAMES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield process, process.stdout.readline().strip()
     process.kill()
@@ -95,7 +95,7 @@ def test_a_study_is_held_by_one_launch_until_it_lets_go(kept, other):
     assert ledger.hold(study, mine, 60) is None
 
 
-def test_a_hold_is_taken_from_whom_it_is_said_to_be_taken_from(kept, other):
+def test_hold_is_taken_only_from_the_named_holder(kept, other):
     ledger, study = kept.ledger, kept.id
     _, theirs = other
     mine = str(LaunchName.of_this_process())

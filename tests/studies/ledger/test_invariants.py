@@ -41,7 +41,7 @@ def search(kept, values, tmp_path):
 
 @pytest.fixture
 def without_guards(storage_url, tamper):
-    """Triggers, constraints and foreign keys do not stand in the way of a tampering."""
+    """Run SQL without triggers, constraints and foreign keys."""
 
     def run(*statements):
         if storage_url.startswith("postgresql"):
@@ -177,7 +177,7 @@ def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search,
 
 
 def test_a_number_or_a_configuration_that_is_there_twice_is_found(search):
-    """The databases refuse both, so this one looks at records."""
+    """Test records, since the databases refuse both."""
     records = search.ledger.read(lambda link: Records.of(link, search.id))
     trials = records.trials
 

@@ -64,7 +64,7 @@ def test_a_trial_comes_back_as_it_was_added(kept, values):
     assert added[1].attention is None
 
 
-def test_of_a_trial_only_what_is_proposed_can_be_added(kept, values):
+def test_added_trial_has_only_its_proposal(kept, values):
     end = {"state": TrialState.COMPLETE, "score": 0.9, "reason": "why", "ended_at": datetime(2026, 1, 1, tzinfo=UTC)}
     said = {**end, "study_id": 9, "steps": 5, "last_score": 0.9, "attempt": 3, "created_at": end["ended_at"]}
     assert {*said, *PROPOSED} == {one.name for one in fields(TrialRecord)}
@@ -120,7 +120,7 @@ def test_a_configuration_is_in_a_study_once(kept, values):
     assert len(kept.ledger.trials(kept.id)) == 1
 
 
-def test_trials_can_be_asked_for_by_state(kept, values):
+def test_trials_can_be_filtered_by_state(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(4)])
     kept.ledger.lease_all(kept.id, kept.epoch, [2], "w")
     queued = kept.ledger.trials(kept.id, states=[TrialState.QUEUED])
@@ -132,15 +132,15 @@ def test_trials_can_be_asked_for_by_state(kept, values):
     assert counts == dict.fromkeys(TrialState, 0) | {TrialState.QUEUED: 3, TrialState.RUNNING: 1}
 
 
-def test_outlines_can_be_asked_for_from_a_number_on(kept, values):
+def test_outlines_can_begin_at_a_number(kept, values):
     added = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)])
     assert kept.ledger.outlines(kept.id, 3) == [TrialOutline.of(trial) for trial in added[3:]]
 
 
-def test_every_study_is_told_in_a_few_numbers(kept, values):
+def test_tally_counts_states_and_names_the_best(kept, values):
     other = kept.ledger.create_study(values.study(name="other"))
-    nothing = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
-    assert kept.ledger.tally(other.id) == nothing
+    empty = TrialTally(counts=dict.fromkeys(TrialState, 0), best=None, ended_at=None)
+    assert kept.ledger.tally(other.id) == empty
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(number) for number in range(5)], worker="w")
     epoch = kept.ledger.take_over(other.id, "another")
     kept.ledger.add_trials(other.id, epoch, [values.trial(0)])
@@ -155,7 +155,7 @@ def test_every_study_is_told_in_a_few_numbers(kept, values):
         best=0.75,  # what was pruned has no final score
         ended_at=max(trial.ended_at for trial in trials if trial.ended_at),
     )
-    assert kept.ledger.tally(other.id) == replace(nothing, counts=nothing.counts | {TrialState.QUEUED: 1})
+    assert kept.ledger.tally(other.id) == replace(empty, counts=empty.counts | {TrialState.QUEUED: 1})
 
 
 def test_an_unknown_trial_is_answered_with_the_numbers_that_exist(kept, values):
@@ -236,7 +236,7 @@ WRITES = {
 }
 
 
-def test_a_fenced_keeper_writes_nothing(kept, values):
+def test_fenced_keeper_cannot_write(kept, values):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(1)])
     kept.ledger.settle(kept.id, kept.epoch, 0, 1, artefact=values.artefact(0, 5))
@@ -255,7 +255,7 @@ def test_a_study_that_does_not_exist_cannot_be_kept(ledger, values):
         ledger.add_trials(99, 1, [values.trial(0)])
 
 
-def test_an_event_can_be_told_by_anyone_and_about_a_trial(kept):
+def test_event_of_a_trial_needs_no_keeper(kept):
     kept.ledger.record_event(kept.id, "note", "half \x00 way \ud800", trial=3)
     event = kept.ledger.events(kept.id)[-1]
     assert (event.kind, event.trial, event.text) == ("note", 3, "half  way ?")

@@ -71,7 +71,7 @@ def filled(storage_url, tmp_path):
 
 
 def all_rows(link):
-    """Of every table, in the order of their keys."""
+    """Return all rows of every table, in the order of their keys."""
     found = {}
     for name, table in METADATA.tables.items():
         columns, order = (", ".join(some.keys()) for some in (table.columns, table.primary_key.columns))
@@ -170,7 +170,7 @@ def schema(dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_tables_do_not_change_without_a_revision(dialect):
-    """To change a table, add a revision to ``studies/ledger/revisions`` and change the file."""
+    """Test the schema against its golden file; to change a table, add a revision and change that file."""
     assert schema(dialect) == (GOLDEN / f"{dialect}.sql").read_text()
 
 

@@ -16,7 +16,7 @@ REFUSED = None
 
 @pytest.fixture
 def running(kept, values):
-    """A study whose trial 0 runs as attempt 1 of worker ``w``."""
+    """Return a study whose trial 0 runs as attempt 1 of worker ``w``."""
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)], worker="w")
     return kept
 
@@ -34,14 +34,14 @@ def test_readings_come_back_in_the_order_of_steps_and_move_the_trial_on(running,
     assert (trial.state, trial.steps, trial.last_score) == (TrialState.RUNNING, 20, 0.7)
 
 
-def test_a_reading_has_the_time_at_which_it_was_heard_of_first(running, values):
+def test_reading_keeps_the_time_of_its_first_report(running, values):
     begun = datetime.now(UTC)
     settle(running, readings=[values.reading(0, 10)])
-    [heard] = running.ledger.readings(running.id)
-    assert begun <= heard.heard_at <= datetime.now(UTC)
+    [first] = running.ledger.readings(running.id)
+    assert begun <= first.heard_at <= datetime.now(UTC)
     settle(running, readings=[values.reading(0, 10), values.reading(0, 20)])
     again, later = running.ledger.readings(running.id)
-    assert again.heard_at == heard.heard_at < later.heard_at
+    assert again.heard_at == first.heard_at < later.heard_at
 
 
 def test_the_first_reading_of_a_step_stands(running, values):
@@ -100,7 +100,7 @@ def test_a_late_attempt_is_not_accepted(running, values):
     assert running.ledger.settle(running.id, running.epoch, 7, 1, **values.complete) is None, "there is no such trial"
 
 
-def test_a_later_attempt_adds_only_what_is_new(running, values):
+def test_later_attempt_adds_only_new_readings(running, values):
     settle(running, readings=[values.reading(0, 10, score=0.6), values.reading(0, 20, score=0.7)])
     running.ledger.release(running.id, running.epoch, "w", "gone")
     running.ledger.lease_all(running.id, running.epoch, [0], "other")
@@ -151,7 +151,7 @@ def test_a_delta_does_not_count_among_the_snapshots(running, values):
     assert kept == [("delta", 5), ("snapshot", 20), ("snapshot", 30)]
 
 
-def test_a_report_speaks_of_its_own_attempt_only(running, values):
+def test_report_of_another_attempt_is_refused(running, values):
     others = {"readings": [values.reading(1, 10)]}, {"readings": [values.reading(0, 10, attempt=2)]}
     for report in (*others, {"artefact": values.artefact(1, 10)}):
         with pytest.raises(ValueError, match="must not contain data of"):
@@ -186,7 +186,7 @@ def test_an_end_that_makes_no_sense_cannot_be_reported(fields, message):
         TrialReport(trial=0, attempt=1, **fields)
 
 
-def test_examples_of_a_reading_are_kept_and_read_only_when_asked_for(running, values):
+def test_examples_of_a_reading_are_loaded_on_request(running, values):
     reading, found = values.reading(0, 10), ExampleLosses.of(np.array([0.5, 2.0]), np.array([True, False]))
     record = ExampleRecord(trial=0, step=10, losses=found.losses, correct=found.correct)
     settle(running, readings=[replace(reading, examples=found)])

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
 import pytest
-from support.asked_dashboard import dashboard_of
+from support.dashboard_client import dashboard_of
 from support.processes import printed_by
 
 from dashboards.jsonable import to_json
@@ -75,7 +75,7 @@ def test_a_number_beyond_every_float_is_text(two_trials, storage_url):
     assert row == ["1" + 400 * "0", "-1" + 5000 * "0", "Infinity", 1.5, 10**20]
 
 
-def test_reading_may_begin_in_several_ways(two_trials, storage_url):
+def test_all_forms_of_read_queries_are_accepted(two_trials, storage_url):
     for sql in (
         "WITH best AS (SELECT max(score) AS s FROM trials) SELECT s FROM best",
         "VALUES (0.75)",
@@ -116,7 +116,7 @@ NEVER_ENDS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SE
 FIVE = "SELECT * FROM (VALUES (1), (2), (3), (4), (5)) AS five"
 
 
-def test_so_many_rows_are_taken_as_were_asked_for(two_trials, storage_url):
+def test_row_limit_is_applied(two_trials, storage_url):
     queries = (FIVE, f"{FIVE};", "VALUES (1), (2), (3), (4), (5)", f"WITH a AS ({FIVE}) SELECT * FROM a")
     for sql, rows in itertools.product(queries, (0, 3, 5, 6, None)):
         answer = run_query(storage_url, sql, Limits(rows=rows))
@@ -210,7 +210,7 @@ def test_a_query_needs_no_main_module(sample_storage):
     assert printed_by("-c", program) == "((1,),)\n"
 
 
-def test_a_query_ends_with_the_process_that_asked(sample_storage):
+def test_query_ends_with_its_parent_process(sample_storage):
     command = [sys.executable, "-I", "-S", sql_process.__file__]
     file = sample_storage.removeprefix("sqlite:///")
     limits = {"seconds": None, "rows": None, "size_bytes": 10**8, "memory_bytes": 1 << 28}
@@ -223,7 +223,7 @@ def test_a_query_ends_with_the_process_that_asked(sample_storage):
 
 @pytest.fixture
 def interruptible():
-    """A process that a shell began in the background ignores interruptions; here one is heard whoever began it."""
+    """Enable interruptions, which a process that a shell began in the background ignores."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -276,7 +276,7 @@ def test_limits_that_cannot_be_are_refused(limits):
         "SELECT load_extension('evil')",
     ],
 )
-def test_sqlite_does_nothing_but_read(tmp_path, sql):
+def test_sqlite_refuses_all_but_reads(tmp_path, sql):
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         connection.execute("CREATE TABLE t (a)")
     said = refusal(f"sqlite:///{tmp_path / 'x.db'}", sql.format(folder=tmp_path))
@@ -295,7 +295,7 @@ def test_sqlite_does_nothing_but_read(tmp_path, sql):
         "SELECT * INTO mine FROM events",
     ],
 )
-def test_postgresql_does_nothing_but_read(postgres_url, values, sql):
+def test_postgresql_refuses_all_but_reads(postgres_url, values, sql):
     with Ledger.open(postgres_url) as ledger:
         study = ledger.create_study(values.study())
         ledger.take_over(study.id, "keeper")
@@ -305,7 +305,7 @@ def test_postgresql_does_nothing_but_read(postgres_url, values, sql):
 
 
 @pytest.mark.postgres
-def test_a_query_that_nobody_limits_does_not_run_on_a_server_for_ever(postgres_url, monkeypatch):
+def test_unlimited_query_on_a_server_times_out(postgres_url, monkeypatch):
     Ledger.open(postgres_url).close()
     monkeypatch.setattr("studies.analysis.sql.LONGEST_ON_A_SERVER_SECONDS", 0.2)
     with pytest.raises(QueryError, match="canceling statement due to statement timeout"):
@@ -313,7 +313,7 @@ def test_a_query_that_nobody_limits_does_not_run_on_a_server_for_ever(postgres_u
 
 
 @pytest.mark.postgres
-def test_a_superuser_is_told_from_an_ordinary_role(postgres_url, postgres_server):
+def test_superuser_differs_from_an_ordinary_role(postgres_url, postgres_server):
     with Ledger.open(postgres_url) as ledger:
         assert ledger.read(superuser) == "deltaspace"
     postgres_server.run_sql("CREATE ROLE ordinary LOGIN")

@@ -69,7 +69,7 @@ def answer(tamper, statement):
     return "accepted"
 
 
-def test_the_database_refuses_what_must_not_be(two_trials, tamper):
+def test_database_refuses_invalid_records(two_trials, tamper):
     before = two_trials.ledger.trials(two_trials.id)
     answers = {name: answer(tamper, statement) for name, statement in REFUSED.items()}
     odd = {name: text for name, text in answers.items() if not re.search("refuses the record|out of range", text)}
@@ -77,7 +77,7 @@ def test_the_database_refuses_what_must_not_be(two_trials, tamper):
     assert two_trials.ledger.trials(two_trials.id) == before
 
 
-def test_times_are_utc_whatever_zone_they_came_in(two_trials):
+def test_times_of_other_zones_are_stored_as_utc(two_trials):
     noon = datetime(2026, 7, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     changed = TRIALS.update().where(TRIALS.c.number == 0).values(created_at=noon).returning(TRIALS.c.created_at)
     found = two_trials.ledger.database.write(lambda link, _: link.execute(changed).scalar_one())

@@ -21,7 +21,7 @@ def ledger(file):
 
 
 @pytest.mark.parametrize("what", ["write", "read"])
-def test_a_deleted_file_is_said_in_a_line_and_not_made_again(what, file, ledger, values):
+def test_deleted_file_is_reported_and_not_recreated(what, file, ledger, values):
     study = ledger.create_study(values.study())
     vanish(file)
     with pytest.raises(StorageError, match=r"was deleted while in use\. ") as error:

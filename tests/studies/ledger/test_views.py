@@ -1,4 +1,4 @@
-"""The views say what the Python queries say, on both databases."""
+"""Views of the ledger: they equal the Python queries on both databases."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_the_leaderboard_ranks_as_python_does_without_estimates(fixed, storage_u
     assert {row["study"] for row in found} == set(STUDIES)
 
 
-def test_the_leaderboard_has_what_python_shows(fixed, storage_url):
+def test_leaderboard_view_equals_the_python_leaderboard(fixed, storage_url):
     same = ("place", "method", "state", "score", "steps", "seeds", "budget_fraction", "backbone_fraction", "reason")
     same += ("attention_share", "attention_learning_rate", "ffn_learning_rate")
     renamed = {"number": "trial", "sentence": "description", "parameters": "stored_parameters"}
@@ -94,7 +94,7 @@ def edits_of(configuration):
 
 
 def all_kinds():
-    """Every published method, and draws of a space with two edits on a side and every choice of layers."""
+    """Return every published method, and draws of a space with two edits on a side and every choice of layers."""
     space = whole_space()
     draws = [space.suggest(RandomTrial(seed)).configuration for seed in range(60)]
     named = []
@@ -180,7 +180,7 @@ def test_contenders_count_only_seeds_that_completed(ledger, values, storage_url)
     assert third == ("c", 0, None, None)
 
 
-def test_fronts_are_the_trials_that_nothing_smaller_beats(kept, values, storage_url):
+def test_fronts_contain_trials_that_no_smaller_one_beats(kept, values, storage_url):
     sizes = [4, 2, 2, 8, 6, 2, 9, 1]
     scores = [0.5, 0.4, 0.6, 0.7, 0.6, 0.6, 0.7, None]
     flops = [1, 2, 3, 1, None, 9, 0, 5]

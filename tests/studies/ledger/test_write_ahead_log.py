@@ -8,14 +8,14 @@ from studies.ledger.ledger import Ledger
 
 
 def names_in_a_copy(file):
-    """Names of the studies in a copy of the file without its log."""
+    """Return the names of the studies in a copy of the file without its log."""
     copy = file.with_name("copy.db")
     shutil.copy(file, copy)
     with closing(sqlite3.connect(copy)) as link:
         return [name for (name,) in link.execute("SELECT name FROM studies")]
 
 
-def test_a_copy_of_the_file_alone_is_whole_though_somebody_has_it_open(file, values):
+def test_copy_of_an_open_database_file_is_complete(file, values):
     url = f"sqlite:///{file}"
     Ledger.open(url).close()
     with Ledger.open(url, read_only=True) as dashboard:
@@ -27,7 +27,7 @@ def test_a_copy_of_the_file_alone_is_whole_though_somebody_has_it_open(file, val
         assert [study.name for study in dashboard.studies()] == ["kept"]
 
 
-def test_closing_waits_for_nobody_who_reads_for_long(file, values):
+def test_closing_does_not_wait_for_a_long_reader(file, values):
     url = f"sqlite:///{file}"
     Ledger.open(url).close()
     with closing(sqlite3.connect(file, isolation_level=None)) as reader:

@@ -24,12 +24,12 @@ GUESSES = (learned(GUESSING, GUESSING + 0.1, 1.0), None)
 BAD = {"train": 1.9, "validation": 1.8, "same": 1.0}
 
 
-def told(others: int = FEWEST, guessing_others: int = 0, **changes: float) -> str | None:
+def collapse_of(others: int = FEWEST, guessing_others: int = 0, **changes: float) -> str | None:
     return collapse(learned(**BAD | changes), None, [LEARNS] * others + [GUESSES] * guessing_others, GUESSING)
 
 
 def test_a_trial_that_predicts_a_constant_has_collapsed():
-    assert told() == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
+    assert collapse_of() == "collapsed: all its predictions are the same, its loss is 1.8, and guessing has 1.792"
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_a_trial_that_predicts_a_constant_has_collapsed():
     ],
 )
 def test_one_loss_below_guessing_or_a_second_prediction_is_a_beginning(better):
-    assert told(**better) is None
+    assert collapse_of(**better) is None
 
 
 @pytest.mark.parametrize(("learning", "guessing"), [(FEWEST - 1, 0), (4, 4), (3, 5), (0, 20)])
-def test_nothing_is_said_where_few_others_are_known_or_as_many_guess_too(learning, guessing):
-    assert told(learning, guessing) is None
+def test_collapse_needs_enough_others_that_learned(learning, guessing):
+    assert collapse_of(learning, guessing) is None
 
 
 def test_a_majority_of_others_that_learn_is_enough():
-    assert told(5, 4) is not None
+    assert collapse_of(5, 4) is not None
 
 
 def test_identical_texts_are_a_collapse_where_others_differ():

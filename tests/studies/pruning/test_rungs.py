@@ -50,7 +50,7 @@ def test_best_share_rule_keeps_top_half_and_gives_reason():
 def significant(
     *others: float, own: float = 0.5, reduction: int = 2, examples: int | None = 100, protected: tuple[int, ...] = ()
 ) -> str | None:
-    """The verdict on a trial that arrives after others, some of them published methods that are protected."""
+    """Return the verdict on a trial that arrives after others, some of them protected published methods."""
     board = RungBoard(plan(reduction=reduction, protected=Protected.ALL, examples=examples))
     for trial, score in enumerate(others):
         board.add(Score(trial, 25, score), Contestant("mam_adapter" if trial in protected else None))
@@ -73,15 +73,15 @@ def test_significance_rule_counts_better_trials_in_its_reason():
     assert significant(*[0.9] * 20, reduction=1) is None
 
 
-def test_nothing_stops_before_four_others_are_there():
+def test_first_four_trials_of_a_rung_are_not_stopped():
     assert significant(0.9, 0.9, 0.9) is None
     assert significant(0.9, 0.9, 0.9, 0.9) is not None
 
 
 def test_protected_trials_do_not_hold_the_rung_and_are_not_stopped():
     assert significant(0.9, 0.9, 0.9, 0.9, 0.4, protected=(0, 1, 2, 3)) is None
-    everybody = plan(protected=Protected.ALL, examples=100)
-    guarded = RungBoard(everybody)
+    all_protected = plan(protected=Protected.ALL, examples=100)
+    guarded = RungBoard(all_protected)
     for trial in range(6):
         guarded.add(Score(trial, 25, 0.9))
     guarded.add(Score(6, 25, 0.1), Contestant("lora_qv"))
@@ -127,15 +127,16 @@ def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():
 
 
 def measured(right: int, *, examples: int = 400, first: int = 0) -> ExampleLosses:
-    """So many examples right, all of them beginning with one: of two trials that begin with the same one, one is never
-    right where the other is wrong.
+    """Return losses with this many correct examples in a row.
+
+    Of two trials that begin at the same example, the correct ones of one contain those of the other.
     """
     is_right = (np.arange(examples) >= first) & (np.arange(examples) < first + right)
     return ExampleLosses.of(1.0 - is_right, is_right)
 
 
 def compared(*, is_paired: bool, right_of_the_last: int = 200, first: int = 0) -> str | None:
-    """The verdict on a trial that is 2 points below five others, of 400 examples, or as far from them as is said."""
+    """Return the verdict on a trial that is by default 2 points below five others, of 400 examples."""
     board = RungBoard(plan(examples=400))
     for trial, right in enumerate([208, 208, 208, 208, 208, right_of_the_last]):
         if is_paired:
@@ -144,7 +145,7 @@ def compared(*, is_paired: bool, right_of_the_last: int = 200, first: int = 0) -
     return board.verdict(Score(5, 25, right_of_the_last / 400))
 
 
-def test_differences_on_the_same_examples_are_told_from_noise_sooner():
+def test_paired_differences_are_significant_sooner():
     # two points are less than one standard error of the difference of two scores, sqrt(2 * 0.25 / 400) = 3.5 points,
     # and paired, with 8 examples that one has right and none that the other has, 2.8 errors of 0.7 points
     assert compared(is_paired=False) is None
@@ -165,7 +166,7 @@ def test_trial_within_noise_of_the_best_continues():
 
 
 def judged(own_score: float, own_losses: float, others_score: float = 0.5, others_losses: float = 1.5) -> str | None:
-    """The verdict on a trial beside five others, all losses of each about as they are said, of 100 examples."""
+    """Return the verdict on a trial against five others, of 100 examples whose losses vary about these means."""
     rungs = RungBoard(plan(examples=100))
     wave = 0.5 * np.sin(np.arange(100))
     for trial in range(6):
@@ -192,7 +193,7 @@ def test_examples_are_remembered_by_significance_alone():
     assert board.loss_differences(0, [0], 1) == [None]
 
 
-def test_without_a_rule_nothing_stops():
+def test_no_trial_stops_without_a_rule():
     board = RungBoard(plan(Rule.NONE))
     assert arrive(board, *(Score(trial, 25, 0.9 - 0.1 * trial) for trial in range(8))) == [None] * 8
 
@@ -201,7 +202,7 @@ SURE = plan(examples=500)
 
 
 def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | None:
-    """Of the last of some readings, each a score and a size."""
+    """Return the verdict on the last of some readings, each a score and a size."""
     rungs = RungBoard(plan)
     for trial, (score, size) in enumerate(readings):
         rungs.add(Score(trial, 25, score), size=size)
@@ -209,7 +210,7 @@ def sized_verdict(plan: RungPlan, readings: list[tuple[float, float]]) -> str | 
 
 
 @pytest.mark.parametrize("by", [SURE, plan(BestShare())], ids=["significance", "best share"])
-def test_nothing_is_stopped_because_something_larger_scores_more(by):
+def test_larger_trials_do_not_stop_a_smaller_one(by):
     larger = [(0.9, 100.0 + trial) for trial in range(6)]
     assert sized_verdict(by, [*larger, (0.3, 99.0)]) is None
     assert sized_verdict(by, [*larger, (0.3, 200.0)]) is not None
@@ -274,7 +275,7 @@ def test_chance_rule_spares_uncertain_and_protected_trials():
     assert rungs.verdict(other, hopeless) is not None
 
 
-def test_by_chance_what_has_collapsed_stops_for_that():
+def test_chance_rule_stops_collapsed_trials():
     rungs = RungBoard(plan(Rule.CHANCE, stops_collapsed=True, guessing_loss=0.7))
     for trial in range(4):
         rungs.add(Score(trial, 25, 0.8, 0.3, {"validation_loss": 0.3, "same_prediction": 0.6}))

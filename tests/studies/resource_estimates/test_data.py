@@ -1,4 +1,4 @@
-"""What is said of prepared data, against counting by hand."""
+"""Statistics and notes about prepared data, against counting by hand."""
 
 from dataclasses import replace
 from types import SimpleNamespace

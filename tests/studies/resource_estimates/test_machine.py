@@ -1,4 +1,4 @@
-"""GPUs that a study asks for, and machines without any."""
+"""GPUs that a study needs, and machines without any."""
 
 import pytest
 

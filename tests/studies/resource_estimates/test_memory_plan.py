@@ -1,4 +1,4 @@
-"""What a study would take on a GPU, by the backbone's config alone."""
+"""GPU memory of a study, estimated from the backbone's config alone."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How far two scores must be apart to be more than luck, against the closed form and against drawing."""
+"""Difference of two scores that is more than noise, against the closed form and simulation."""
 
 import math
 
@@ -30,15 +30,15 @@ def test_the_examples_that_show_a_difference_are_the_fewest_that_do(score):
 
 
 def test_five_hundred_examples_cannot_show_two_points_and_two_thousand_can():
-    def said(examples: int) -> str | None:
+    def warning(examples: int) -> str | None:
         counts = {"validation": examples}
         return noise_warning(
             DataFacts(examples=counts, labels={}, metric="accuracy", constant_score=None, cuts=(), notes=())
         )
 
-    assert said(500) == (
+    assert warning(500) == (
         "500 validation examples cannot show a difference of 2 points: at a score of 0.90 two trials, both on "
         "them, must be 2.6 apart; 865 examples would."
     )
-    assert said(864) is not None
-    assert said(865) is None
+    assert warning(864) is not None
+    assert warning(865) is None

@@ -14,7 +14,7 @@ from studies.runtime.artefacts import attempt_folder, delete_files, describe_fil
 
 @pytest.fixture
 def files() -> Iterator[list[Path]]:
-    """Three files of an attempt, in a folder that everybody may enter."""
+    """Three files of an attempt, in a folder with execute permission for all users."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         folder = attempt_folder(Path(name), 0, 1)
@@ -57,7 +57,7 @@ def test_non_file_at_a_snapshots_path_is_not_waited_for(files, planted):
 
 
 @pytest.mark.parametrize("planted", ["trial-3", "trial-3/attempt-1"])
-def test_nothing_is_written_through_a_link_that_somebody_laid(tmp_path, planted):
+def test_attempt_folder_behind_a_link_is_refused(tmp_path, planted):
     study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
     elsewhere.mkdir()
     link = study / planted

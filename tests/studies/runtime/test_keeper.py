@@ -29,8 +29,8 @@ from trial_runner.requests import TrialRequest
 
 
 @pytest.fixture
-def heeds_at_once(monkeypatch):
-    """The keeper looks for requests to stop at every call."""
+def checks_stop_requests_at_once(monkeypatch):
+    """Check requests to stop at every call of the keeper."""
     monkeypatch.setattr("studies.runtime.keeper.STOP_REQUEST_SECONDS", 0.0)
 
 
@@ -41,7 +41,7 @@ def test_leases_are_recorded_as_running_before_they_are_given(storage_url, begin
     assert study.states == ["running"] * 3
 
 
-def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(storage_url, begin, heeds_at_once):
+def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(storage_url, begin, checks_stop_requests_at_once):
     study = begin(storage_url)
     first, second = study.take(2)
     with study.opened() as (ledger, key):
@@ -56,7 +56,7 @@ def test_a_trial_that_a_person_stops_fails_and_frees_its_slot(storage_url, begin
     assert not study.keeper.is_drained
 
 
-def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(storage_url, begin, heeds_at_once):
+def test_a_study_that_a_person_stops_ends_its_launch_and_no_later_one(storage_url, begin, checks_stop_requests_at_once):
     study = begin(storage_url)
     study.take(2)
     with study.opened() as (ledger, key):
@@ -154,7 +154,7 @@ def test_takeover_requeues_running_trials_first(storage_url, begin):
     assert requests[0].learning_rates == first.learning_rates
 
 
-def test_an_earlier_keeper_is_fenced_and_writes_nothing(storage_url, begin):
+def test_earlier_keeper_is_fenced(storage_url, begin):
     study = begin(storage_url)
     earlier, (request,) = study.keeper, study.take(1)
     study.take_over()
@@ -230,7 +230,7 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, stor
         heard_at = datetime.now(UTC)
         study.keeper.heartbeat("w/1")
     assert study.broken(heard_at) == [], "whatever time a look at the database takes"
-    assert study.said("lost") == [f"attempt 1 on silent/1: {known or 'silent for 2.5 s'}"]
+    assert study.event_texts("lost") == [f"attempt 1 on silent/1: {known or 'silent for 2.5 s'}"]
 
 
 def test_a_pause_of_the_keeper_is_no_silence_of_its_workers(storage_url, begin):
@@ -311,7 +311,7 @@ def test_trials_laid_aside_launch_after_launch_are_not_lost(storage_url, begin):
     assert study.losses == {0: 1, 1: 1}
 
 
-def test_a_suspect_is_lent_alone_until_it_has_measured(begin):
+def test_suspect_trial_is_leased_alone_until_its_first_reading(begin):
     study = begin()
     for _ in range(MAX_LOSSES - 1):
         study.take(2)
@@ -345,7 +345,7 @@ def test_leaving_lays_trials_aside_and_is_no_loss(storage_url, begin):
     assert [one.step for one in study.keeper.exchange("w/1", [], 1).snapshots] == [3]
 
 
-def test_after_draining_nothing_is_lent_and_workers_are_told_to_leave(begin):
+def test_drained_keeper_leases_no_trials_and_ends_workers(begin):
     study = begin()
     request = study.take(1)[0]
     study.keeper.drain("the time budget is used up")
@@ -409,7 +409,7 @@ def test_file_outside_the_studys_folder_is_left_alone(begin, tmp_path):
     assert study.tell(report(request, 8, 0.5), report(request, 16, 0.5)) == [Decision.GO_ON, Decision.STOP]
     assert outside.read_text() == "mine"
     assert study.artefacts == []
-    assert study.said("undeleted") == [
+    assert study.event_texts("undeleted") == [
         f"{outside} cannot be deleted: it lies outside the study's folder, and is not read either"
     ]
 
@@ -446,7 +446,7 @@ def test_a_folder_in_the_place_of_a_file_ends_no_launch(storage_url, begin):
     assert study.tell(report(request, 16, 0.5)) == [Decision.STOP]
     study.keeper.finish("finished")
     assert study.states == ["complete"]
-    (text,) = study.said("undeleted")
+    (text,) = study.event_texts("undeleted")
     assert text.startswith(f"{kept.path} cannot be deleted: ")
 
 
@@ -464,13 +464,13 @@ def test_undeletable_file_is_reported_once_and_retried(begin, monkeypatch):
         patch.setattr(Path, "unlink", refuse)
         assert study.tell(report(request, 16, 0.5)) == [Decision.STOP]
         study.keeper.finish("finished")
-    assert study.said("undeleted") == [f"{kept.path} cannot be deleted: {os.strerror(errno.EROFS)}"]
+    assert study.event_texts("undeleted") == [f"{kept.path} cannot be deleted: {os.strerror(errno.EROFS)}"]
     assert Path(kept.path).exists()
     study.keeper.finish("finished again")
     assert not Path(kept.path).exists()
 
 
-def test_progress_counts_names_the_best_and_lists_what_runs(begin):
+def test_progress_has_counts_the_best_and_running_trials(begin):
     study = begin(target_trials=3)
     first, second, third = study.take(3)
     study.tell(report(first, 16, 0.5), report(second, 16, 0.7), report(third, 4, 0.6))
@@ -491,7 +491,7 @@ def test_progress_counts_names_the_best_and_lists_what_runs(begin):
     assert rebuilt.left is None
 
 
-def test_a_study_whose_space_is_exhausted_is_done_before_its_target(begin, space):
+def test_exhausted_space_ends_a_study_before_its_target(begin, space):
     from search_space.space.space import SearchSpace, SpaceOptions
 
     options = SpaceOptions(

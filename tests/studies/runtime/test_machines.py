@@ -1,4 +1,4 @@
-"""What a keeper makes of machines: their end speaks against no trial, and who is on one that leaves is sent away."""
+"""Losses of machines: they count against no trial, and workers on a leaving machine are stopped."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from studies.runtime.keeper import MAX_CRASHES
 from studies.runtime.roster import MAX_LOSSES
 
 
-class KnownMachines:
-    """Machines of which a test says what becomes of them."""
+class PlantedMachines:
+    """Machines whose state a test sets."""
 
     def __init__(self) -> None:
         self.gone: set[str] = set()
@@ -22,11 +22,11 @@ class KnownMachines:
 
 
 @pytest.fixture
-def machines() -> KnownMachines:
-    return KnownMachines()
+def machines() -> PlantedMachines:
+    return PlantedMachines()
 
 
-def test_losses_with_their_machine_fail_no_trial_whatever_their_number(storage_url, begin, machines):
+def test_lost_machines_never_fail_a_trial(storage_url, begin, machines):
     study = begin(storage_url, machines=machines)
     keeper = study.keeper
     for number in range(MAX_LOSSES + 2):

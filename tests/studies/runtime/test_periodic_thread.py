@@ -1,4 +1,4 @@
-"""What goes on beside the work ends with a line for the work, never in silence."""
+"""Periodic threads: their failure ends the work with an error, never in silence."""
 
 import threading
 
@@ -8,9 +8,9 @@ from studies.errors import FencedError, LaunchError, StudiesError
 from studies.runtime.periodic_thread import PeriodicThread
 
 
-def run(*met: Exception) -> list[StudiesError]:
-    """What ends the work when the second call meets an error."""
-    calls = iter((None, *met))
+def run(*raised: Exception) -> list[StudiesError]:
+    """Return the errors that stop the work when the second call raises."""
+    calls = iter((None, *raised))
     halted: list[StudiesError] = []
     is_over = threading.Event()
 
@@ -26,7 +26,7 @@ def run(*met: Exception) -> list[StudiesError]:
     return halted
 
 
-def test_an_error_that_nobody_else_hears_of_ends_the_work_in_a_line():
+def test_uncaught_error_of_a_thread_ends_the_work_in_one_line():
     [error] = run(ZeroDivisionError("by zero.\nAnd more"))
     assert isinstance(error, LaunchError)
     assert str(error).endswith(": ZeroDivisionError: by zero. Launch again.")

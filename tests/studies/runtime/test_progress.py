@@ -7,7 +7,7 @@ import pytest
 from studies.runtime.progress import ActiveClock, Pace, TimeLeft
 
 
-def test_nothing_is_said_before_steps_were_made():
+def test_pace_is_unknown_before_the_first_steps():
     pace = Pace()
     assert pace.left(5.0, 100) is None
     pace.begin(10.0)
@@ -47,7 +47,7 @@ def test_a_slower_burst_lets_it_be_more_and_not_rise():
     assert pace.left(120.0, 50) == TimeLeft(seconds=pytest.approx(50 * 120 / 500))
 
 
-def test_it_never_rises_whatever_happens():
+def test_remaining_time_never_rises():
     draw = random.Random(3)
     pace, now, remaining = Pace(), 0.0, 1500.0
     pace.begin(now)
@@ -85,7 +85,7 @@ def test_time_goes_by_while_it_is_looked_at():
     assert clock.seconds() == 25.0
 
 
-def test_a_pause_of_who_listens_counts_as_a_moment():
+def test_pause_of_the_process_counts_as_a_moment():
     hand = Hand()
     clock = ActiveClock(lease_seconds=60, clock=hand)
     hand.now += 1.0

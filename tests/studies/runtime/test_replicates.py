@@ -40,7 +40,7 @@ def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
 
 @pytest.fixture
 def searched(begin):
-    """A study whose eight trials are about to end, number 5 being the best, 2 the next; six replicates follow."""
+    """Begin a study whose eight trials are about to end, number 5 the best, 2 the next; six replicates follow."""
 
     def make(**fields: object) -> tuple[KeptStudy, list[TrialReport]]:
         study = begin(target_trials=14, replicates=6, **fields)
@@ -137,7 +137,7 @@ def test_published_methods_come_before_replicates(begin):
     assert [trial.method for trial in study.trials] == ["lora_qv", "mam_adapter"]
 
 
-def test_an_invariant_says_what_a_replicate_must_be(searched):
+def test_verification_finds_invalid_replicates(searched):
     study, ending = searched()
     study.keeper.exchange("w/1", ending, 8)
     assert study.broken() == []

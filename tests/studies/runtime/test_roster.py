@@ -1,4 +1,4 @@
-"""Who is lent which of the waiting trials."""
+"""Leases of waiting trials."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,18 +31,18 @@ def roster(tiny_backbone: Any) -> Roster:
     return roster
 
 
-def test_a_worker_gets_what_groups_with_the_trials_it_holds(roster):
+def test_worker_gets_trials_that_group_with_its_own(roster):
     roster.trials[1].worker = "a/1"
     assert roster.choose_queued("a/1", 1) == [4], "the other prefix, whatever its length"
     roster.trials[3].worker = "a/1"
     assert roster.choose_queued("a/1", 2) == [4, 0]
 
 
-def test_what_is_lent_together_groups_together(roster):
+def test_trials_leased_together_group_together(roster):
     assert roster.choose_queued("b/1", 3) == [0, 2, 5]
 
 
-def test_all_waiting_trials_are_lent_where_there_is_room(roster):
+def test_all_waiting_trials_are_leased_where_there_is_room(roster):
     assert roster.choose_queued("b/1", 6) == roster.choose_queued("b/1", 9) == [0, 1, 2, 3, 4, 5]
     assert roster.choose_queued("b/1", 0) == roster.choose_queued("b/1", -2) == []
 

@@ -1,4 +1,4 @@
-"""What a launch has seen end."""
+"""Ended trials of one launch."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -35,7 +35,7 @@ def build_tally(scores: list[float], *, is_here: bool = True) -> ProgressTally:
     return tally
 
 
-def test_a_trial_that_was_the_best_when_it_ended_says_so():
+def test_trial_that_ended_as_the_best_is_marked():
     tally = build_tally([0.1, 0.5, 0.3, 0.5, 0.6])
     assert [one.is_best for one in tally.just_ended] == [True, True, False, False, True]
 

@@ -62,7 +62,7 @@ def test_replaced_database_is_not_opened_at_launch_end(study):
     assert [(one.name, one.read_bytes()) for one in study.folder.glob("ledger.db*")] == [("ledger.db", other)]
 
 
-def test_a_second_launch_is_refused_in_one_line_and_changes_nothing(study):
+def test_second_launch_is_refused_without_effect(study):
     told: list[str] = []
 
     def try_again(progress: object) -> None:
@@ -95,7 +95,7 @@ def test_a_launch_that_takes_over_ends_the_other_which_lets_the_study_be(study):
 
 
 @pytest.mark.slow
-def test_a_launch_that_failed_holds_nothing(study):
+def test_failed_launch_releases_its_hold(study):
     def fail(progress: object) -> None:
         raise ZeroDivisionError
 
@@ -120,7 +120,7 @@ def test_command_on_a_running_study_exits_2_without_prompt(study, capsys, monkey
 
 
 @pytest.mark.parametrize(("said", "wanted"), [("end", True), ("leave", False)])
-def test_on_a_terminal_the_user_is_asked(study, monkeypatch, said, wanted):
+def test_takeover_is_confirmed_on_a_terminal(study, monkeypatch, said, wanted):
     from deltaspace.commands import options
 
     assert study.launch().finished

@@ -25,7 +25,7 @@ WIDER = ("AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL", "AVX51
 
 
 @pytest.mark.parametrize("sampler", GOLDEN)
-def test_proposals_of_a_planted_study_are_what_they_were(sampler):
+def test_proposals_of_a_planted_study_are_unchanged(sampler):
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, **ROUNDING, "PYTHONPATH": paths, "NPY_DISABLE_CPU_FEATURES": " ".join(WIDER)}
     done = subprocess.run(

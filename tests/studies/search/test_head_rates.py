@@ -30,7 +30,7 @@ def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
     assert len({trial.fingerprint for trial in history}) == len(history)
 
 
-def test_it_is_part_of_what_tells_trials_apart(space):
+def test_head_rate_is_part_of_the_fingerprint(space):
     asked = asking(space)
     one = proposer_of(asked, "random", published=()).propose()
     other = asked.suggest({**one.parameters, HEAD_RATE: HIGH / 2})

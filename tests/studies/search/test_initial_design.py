@@ -11,7 +11,7 @@ METHODS = ("lora_qv", "mam_adapter", "lora_ffn")
 
 
 def first_trials(proposer: Proposer, count: int) -> dict[str | None, Candidate]:
-    """By method; every trial ends with a score of its own, which a sampler may learn from."""
+    """Propose trials, each of which ends with a score of its own, and return them by method."""
     found = {}
     for number in range(count):
         candidate = proposer.propose()
@@ -46,8 +46,8 @@ def test_what_has_begun_is_not_begun_again_after_a_replay(space):
     assert rebuilt.propose() == lost.propose()
 
 
-def test_what_could_not_begin_is_no_opening_any_more_after_a_replay(space):
-    """Else the first trial after it would not be what comes next, such as a replicate."""
+def test_rejected_method_is_no_initial_trial_after_a_replay(space):
+    """Test that a replicate may follow the first trial."""
     small = SearchSpace(shape=space.shape, budget=30_000)
     lost = proposer_of(small, "random", ("mam_adapter", "head_only"))
     assert lost.is_initial_design

@@ -11,13 +11,13 @@ from studies.search.transfer import LARGEST_PORTFOLIO, portfolio
 
 
 def value(worth: NDArray[np.float64], chosen: tuple[int, ...] | list[int]) -> float:
-    """The mean over columns of the best of some rows."""
+    """Return the mean over columns of the best of these rows."""
     return float(worth[list(chosen)].max(axis=0).mean()) if chosen else 0.0
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_it_is_nearly_the_best_of_all_sets(most):
-    """A greedy choice has at least 1 - (1 - 1/k)^k of the best value; the single best row is found exactly."""
+    """Test the bound of a greedy choice, at least 1 - (1 - 1/k)^k of the best value; one row is exact."""
     for seed in range(60):
         worth = np.random.default_rng(seed).random((8, 5)) ** 2
         best = max(value(worth, rows) for rows in combinations(range(8), most))
@@ -33,7 +33,7 @@ def test_portfolio_prefers_rows_good_on_different_tasks():
     assert portfolio(worth) == [1, 2, 0]
 
 
-def test_nothing_is_chosen_that_adds_nothing():
+def test_rows_without_gain_are_not_chosen():
     assert portfolio(np.ones((20, 3))) == [0]
     assert portfolio(np.eye(9)) == list(range(LARGEST_PORTFOLIO))
     assert portfolio(np.zeros((0, 2))) == []

@@ -1,4 +1,4 @@
-"""The search is told all that the ledger holds, and the same whether or not it was rebuilt."""
+"""Observations of the search: all records of the ledger, the same after a replay."""
 
 import math
 from dataclasses import replace
@@ -60,7 +60,7 @@ def test_rebuilt_search_knows_the_order_in_which_trials_ended(space):
     assert proposals[0] != proposals[2]
 
 
-def test_scores_that_are_no_shares_have_no_error_that_is_known():
+def test_scores_outside_0_to_1_have_no_standard_error():
     assert MODEL.measured(8, 27.5).standard_error == 0.0
     assert ObservationModel(steps=8).measured(8, 0.5).standard_error == 0.0
 

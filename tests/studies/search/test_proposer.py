@@ -1,4 +1,4 @@
-"""Optuna by ask and tell: what a replay gives back, what comes first, and what is never tried twice."""
+"""Optuna by ask and tell: replays, the initial design, and duplicates."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_a_published_method_that_does_not_fit_is_left_out_with_its_reason(space)
 
 
 def biases(space: SearchSpace, *attention: str) -> SearchSpace:
-    """A space in which all that can be chosen is which biases are trained; of the FFN u, f or both."""
+    """Build a space whose only choice is which biases are trained, at the FFN u, f or both."""
     rates = {"const": (1e-3, 1e-3)}
     options = SpaceOptions(attention_forms=attention, ffn_forms=("const",), learning_rates=rates, published=())
     return SearchSpace(shape=space.shape, budget=600_000, options=options)
@@ -92,7 +92,7 @@ def test_repeating_sampler_does_not_end_the_search_early(space, sampler):
         proposer.propose()
 
 
-def test_an_unknown_sampler_is_refused_with_the_known_ones(space):
+def test_unknown_sampler_error_lists_the_samplers(space):
     with pytest.raises(
         LaunchError, match="no sampler 'cmaes'; known: tpe, random, nsga2, gp, qmc, factored, and the module:Class"
     ):
@@ -114,8 +114,8 @@ def test_random_proposals_fill_ranges_and_often_edit_both_sides(space):
     assert max(shares) > 0.85
 
 
-def asked_of(space: SearchSpace, *, startup: int, states: str) -> list[int]:
-    """Numbers of the trials for which a sampler was asked after trials that ended so: complete, failed or pruned."""
+def sampled_numbers(space: SearchSpace, *, startup: int, states: str) -> list[int]:
+    """Return the numbers of the trials that the sampler proposed after trials with these final states."""
     asked = []
 
     def of_proposal(number: int, retry: int) -> optuna.samplers.BaseSampler:
@@ -130,12 +130,12 @@ def asked_of(space: SearchSpace, *, startup: int, states: str) -> list[int]:
     return asked
 
 
-def test_a_sampler_is_asked_when_enough_trials_have_a_result(space):
-    assert asked_of(space, startup=2, states="CFPCC") == [3, 4]
-    assert asked_of(space, startup=0, states="CF") == [0, 1]
+def test_sampler_proposes_once_enough_trials_have_a_result(space):
+    assert sampled_numbers(space, startup=2, states="CFPCC") == [3, 4]
+    assert sampled_numbers(space, startup=0, states="CF") == [0, 1]
 
 
-def test_a_published_method_is_seen_whole_or_not_at_all(space):
+def test_history_has_all_parameters_of_a_published_method_or_none(space):
     methods = ("mam_adapter", "bitfit", "lora_qv")
     live, replayed = (
         Proposer(
@@ -167,7 +167,7 @@ def test_sampler_history_holds_best_newest_and_running_trials(space, monkeypatch
 
 
 def in_view_of(space: SearchSpace, states: str) -> list[int]:
-    """Of complete, pruned, failed and running trials, C, P, F and R; the earlier, the better."""
+    """Return the visible trials of a history of complete, pruned, failed and running trials, the best first."""
     known = {"C": TrialState.COMPLETE, "P": TrialState.PRUNED, "F": TrialState.FAILED, "R": TrialState.RUNNING}
     one = Observation.of(space.suggest(RandomTrial(0)), number=0)
     trials = [

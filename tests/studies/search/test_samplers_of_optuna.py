@@ -1,4 +1,4 @@
-"""Samplers that nobody here wrote, named in a study file by module and class, search the tree of choices."""
+"""Samplers of other packages, named in a study file by module and class, on the tree of choices."""
 
 import sys
 import types
@@ -65,7 +65,7 @@ def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
         ({"group": True}, "the class of a sampler with options must be a module:Class; got 'None'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(sampler, reason):
+def test_unusable_sampler_is_refused_in_one_line(sampler, reason):
     with pytest.raises(LaunchError, match=reason) as refused:
         sampler_of(sampler)
     assert "\n" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""What earlier studies teach: by closed forms, and from histories whose scores a formula gives."""
+"""Warm starts from earlier studies: by closed forms, and from histories with planted scores."""
 
 import math
 import random
@@ -24,11 +24,11 @@ HALF = math.log(HIGH / LOW) / 2
 
 
 def place_of(z: float) -> float:
-    """The logarithm of the rate at a place between ``LOW`` and ``HIGH``."""
+    """Return the logarithm of the rate at a position between ``LOW`` and ``HIGH``."""
     return math.log(LOW) + (z + 1) * HALF
 
 
-def test_many_tasks_leave_what_lies_between_tasks():
+def test_optimum_of_many_tasks_has_the_deviation_between_tasks():
     found = combine_optima([(place_of(0.6), 0.0)] * 400, LOW, HIGH).place(LOW, HIGH)
     assert found.mean == pytest.approx(0.6, abs=0.01)
     assert found.deviation == pytest.approx(BETWEEN_TASKS, rel=0.01)
@@ -47,7 +47,7 @@ def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it():
 
 
 def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: int = 60, seed: int = 0) -> SourceStudy:
-    """A study of random trials, each complete with a score and no luck."""
+    """Return a study of random trials, all complete, with noiseless scores."""
     trials = []
     for one in drawn(space, count, seed=seed):
         reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
@@ -107,7 +107,7 @@ def test_rates_are_expected_where_they_were_best(space, encoding, best):
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)
 
 
-def test_lessons_survive_json(space):
+def test_warm_start_survives_json(space):
     import json
     from dataclasses import asdict
 
@@ -117,7 +117,7 @@ def test_lessons_survive_json(space):
     assert warm_start_from_json(json.loads(json.dumps(asdict(warm_start)))) == warm_start
 
 
-def test_rates_are_drawn_where_they_are_expected_and_sometimes_anywhere(encoding):
+def test_rates_are_drawn_near_the_optimum_and_sometimes_uniformly(encoding):
     draw = random.Random(0)
     random_candidates = RandomCandidates(encoding, {"lowrank": Estimate(mean=0.7, deviation=0.05)})
     sides = [side for _ in range(3000) for side in random_candidates.draw(draw).sides]

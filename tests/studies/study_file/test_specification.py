@@ -37,17 +37,17 @@ EXAMPLES = Path(__file__).parents[3] / "studies" / "examples"
 
 
 def minimal(**changes: object) -> Specification:
-    """The smallest study file with some changes."""
+    """Return the smallest study file with these changes."""
     return specification_from_mapping({**MINIMAL, **changes}, origin="s.yaml")
 
 
 def read_back(study: Specification) -> Specification:
-    """What is read of a study as it is stored."""
+    """Return a specification read from its stored JSON."""
     return Specification.from_json(json.loads(json.dumps(study.as_json())))
 
 
 def problems(changes: dict[str, object]) -> list[str]:
-    """The lines that are said about the smallest study file with some changes; none if it is accepted."""
+    """Return the problems of the smallest study file with these changes."""
     try:
         specification_from_mapping({**MINIMAL, **changes}, origin="s.yaml")
     except SpecificationError as error:
@@ -61,7 +61,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path):
+def test_backbone_may_have_a_weight_format(tmp_path):
     plain = minimal()
     assert plain.as_json()["backbone"] == "embedded"
     spelled = minimal(backbone={"name": "embedded"})
@@ -82,7 +82,7 @@ def test_a_backbone_is_a_name_or_says_how_its_weights_are_held(tmp_path):
     assert str(asked.backbone) == f"{tmp_path} (int8)"
 
 
-def test_what_cannot_hold_weights_is_refused():
+def test_invalid_weight_format_is_refused():
     def of(**held: object) -> dict[str, object]:
         return {"backbone": {"name": "embedded", **held}}
 
@@ -186,11 +186,11 @@ def test_a_required_key_that_is_missing_is_named(key):
 
 
 @pytest.mark.parametrize("key", ["training", "pruning", "space", "search", "fleet"])
-def test_a_section_whose_lines_are_all_commented_out_has_its_defaults(key):
+def test_empty_section_has_its_defaults(key):
     assert problems({key: None}) == []
 
 
-def test_all_problems_are_said_at_once_with_their_paths_and_values():
+def test_all_problems_are_listed_with_paths_and_values():
     training = {"steps": 1.5, "precision": "fp8", "clip_norm": -1}
     fleet = {"workers": "many", "time_budget": "soon"}
     assert problems({"trials": 0, "seed": True, "training": training, "fleet": fleet}) == [
@@ -218,7 +218,7 @@ def test_all_problems_are_said_at_once_with_their_paths_and_values():
         ({3: "x"}, "the file: keys must be text; got 3"),
     ],
 )
-def test_an_unknown_key_comes_with_the_nearest_known_one(changes, line):
+def test_unknown_key_error_names_the_nearest_key(changes, line):
     assert line in problems(changes)
 
 
@@ -249,7 +249,7 @@ def test_a_text_task_that_cannot_be_is_refused_on_one_line(task, line):
     assert re.match(line, said)
 
 
-def test_a_text_task_says_what_the_trial_runner_is_told():
+def test_text_task_becomes_the_runners_task():
     task = {
         **TRANSLATION,
         "references": "refs",
@@ -326,7 +326,7 @@ def test_dropped_rows_are_recorded_and_kept_when_a_study_continues():
 
 
 @pytest.mark.parametrize("key", ["lessons", "made_table", "dropped", "cuts"])
-def test_what_a_launch_finds_out_cannot_be_set(key):
+def test_values_that_a_launch_computes_cannot_be_set(key):
     (line,) = problems({key: None})
     assert line.startswith(f"{key}: unknown key")
 
@@ -358,7 +358,7 @@ def test_a_first_rung_past_the_last_step_is_refused():
         ({"first_rung_steps": 5}, {"steps": 20, "batch_size": 8}, (5, 10, 20)),
     ],
 )
-def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(pruning, training, rungs):
+def test_rungs_differ_by_the_reduction_and_end_at_the_last_step(pruning, training, rungs):
     study = minimal(pruning=pruning, training=training)
     assert study.rung_steps == rungs
     assert study.rung_plan().steps == rungs[:-1]
@@ -367,7 +367,7 @@ def test_rungs_lie_a_reduction_apart_and_the_last_step_is_always_measured(prunin
 
 @pytest.mark.parametrize("pruning", [{}, {"rule": "significance"}, {"first_rung_steps": 5}])
 @pytest.mark.parametrize("warmup", [0.1, 0.3])
-def test_the_last_rung_is_at_most_half_of_the_way_whatever_the_steps(pruning, warmup):
+def test_last_rung_is_at_most_half_of_the_steps(pruning, warmup):
     for steps in range(10, 1001, 3):
         training = {"steps": steps, "warmup_fraction": warmup}
         study = minimal(pruning=pruning, training=training)
@@ -411,7 +411,7 @@ def test_a_length_of_time_is_read_as_people_write_it():
 @pytest.mark.parametrize(
     "text", ["", "0", "soon", "5 apples", "-5m", "m5", 0, -1, True, None, float("nan"), float("inf")]
 )
-def test_what_is_no_length_of_time_is_refused(text):
+def test_invalid_length_of_time_is_refused(text):
     with pytest.raises(ValueError, match="1h30m"):
         parse_duration(text)
 
@@ -473,7 +473,7 @@ def test_folder_is_relative_to_study_file_or_working_directory(tmp_path, monkeyp
     assert read_specification(file, {"task.folder": "mine"}).task.folder == str(tmp_path / "elsewhere" / "mine")
 
 
-def test_a_missing_folder_is_said_with_all_other_problems(tmp_path):
+def test_missing_folder_is_listed_with_other_problems(tmp_path):
     path = written(tmp_path, folder_study("nowhere") + "trials: 0\n")
     with pytest.raises(SpecificationError) as caught:
         read_specification(path)
@@ -490,7 +490,7 @@ def test_backbone_is_a_path_only_if_it_exists_or_looks_like_one(tmp_path, backbo
     assert study.backbone.name == (str(tmp_path / backbone) if is_path else backbone)
 
 
-def test_overrides_take_the_place_of_what_the_file_says(tmp_path):
+def test_overrides_replace_values_of_the_file(tmp_path):
     path = written(tmp_path, yaml.safe_dump({**MINIMAL, "training": {"steps": 100}}))
     study = read_specification(path, {"training.steps": 300, "fleet.time_budget": "5m", "trials": "7"})
     assert (study.training.steps, study.fleet.time_budget, study.trials) == (300, 300.0, 7)
@@ -643,7 +643,7 @@ def test_other_counts_are_refused(section, key, value, must):
 
 @pytest.mark.parametrize("key", ["task.folder", "fleet.artefacts", "backbone"])
 @pytest.mark.parametrize("path", ["data\0", "~no_such_user_here/data", "x" * 5000])
-def test_what_can_be_no_path_ends_in_no_error_of_the_system(tmp_path, key, path):
+def test_impossible_path_raises_no_system_error(tmp_path, key, path):
     file = tmp_path / "study.yaml"
     file.write_text(study_file("docstrings").read_text())
     section, _, name = key.rpartition(".")

@@ -11,7 +11,7 @@ MINIMAL = {"name": "s", "backbone": "embedded", "task": {"name": "docstrings"}, 
 
 
 def bomb(levels: int, each: int = 10) -> str:
-    """``each ** levels`` values, of as many lines as levels."""
+    """Return ``each ** levels`` values in as many lines as levels."""
     lines = ["a0: &a0 [" + ", ".join("x" * each) + "]"]
     lines += [f"a{n}: &a{n} [" + ", ".join([f"*a{n - 1}"] * each) + "]" for n in range(1, levels)]
     return "\n".join(lines)
@@ -51,7 +51,7 @@ def test_a_bomb_is_refused_on_one_line_as_a_file_and_as_an_override(name, tmp_pa
             parse_override(f"trials={text}")
 
 
-def test_limits_are_what_is_still_read():
+def test_values_at_the_limits_are_read():
     deep = "[" * (MOST_LEVELS - 1) + "1" + "]" * (MOST_LEVELS - 1)
     assert str(read_yaml(deep)) == deep
     with pytest.raises(yaml.YAMLError):
@@ -98,7 +98,7 @@ def test_tagged_scalars_of_yaml_1_1_are_refused(text):
         read_yaml(text)
 
 
-def test_dumped_text_is_read_alike_by_yaml_1_1_and_1_2():
+def test_dumped_text_is_equal_in_yaml_1_1_and_1_2():
     keys = dict(
         enumerate(["1e-3", "08", "no", "0o7", "1:30", "2026-01-31", "1_0", "0x1f", "~", "plain", 1e-5, True, None])
     )

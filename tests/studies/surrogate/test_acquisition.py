@@ -72,7 +72,7 @@ def stairs(*more: tuple[float, float]) -> Staircase:
 
 
 def gained(place: float, score: float) -> float:
-    """How much hypervolume a trial adds."""
+    """Return the hypervolume that a trial adds."""
     return stairs((place, score)).area(-0.5) - stairs().area(-0.5)
 
 
@@ -100,7 +100,7 @@ def test_one_step_front_gain_is_improvement_times_width():
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_smaller_candidate_gains_more_and_oversized_nothing():
+def test_gain_falls_with_size_and_is_zero_when_oversized():
     places = np.array([-3.0, -2.0, -1.0, 0.0, 0.9, 1.0, 1.5])
     found = log_expected_hypervolume(np.full(7, 0.7), np.full(7, 0.3), places, stairs())
     assert (np.diff(found[:6]) < 0).all()

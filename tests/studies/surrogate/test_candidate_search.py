@@ -28,7 +28,7 @@ def fingerprints(trials: list[Observation]) -> list[str]:
     return [one.fingerprint for one in trials]
 
 
-def test_nothing_is_proposed_twice(space, history):
+def test_proposals_are_unique(space, history):
     search = FactoredSearch(space, seed=2, settings=FactoredSettings(random_fraction=0.0))
     trials = history(10)
     trials += searched(search, trials, 50)
@@ -62,7 +62,7 @@ def test_near_duplicates_differ_in_small_rate_or_size_steps():
 
 
 @pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(random_fraction=0.0, retuned_fraction=1.0)])
-def test_amid_noise_nothing_is_tried_again_at_nearly_its_rates_and_size(space, settings):
+def test_near_duplicates_are_not_proposed_despite_noise(space, settings):
     search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
     for number in range(12, 30):
         (candidate,) = proposed(search, trials)
@@ -144,8 +144,8 @@ def test_enqueued_published_method_gets_the_best_expected_rates(space):
     assert place == pytest.approx(BEST_UNIT_LR)
 
 
-def test_published_trials_are_known_by_what_they_asked(space):
-    """Told with what they asked, published trials are learned from; told without, they are passed over."""
+def test_published_trials_are_identified_by_their_parameters(space):
+    """Test that published trials are learned from only with the parameters of their suggestions."""
 
     def proposals(*, is_told: bool) -> list[dict[str, object]]:
         study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
@@ -182,8 +182,8 @@ def test_published_method_is_proposed_by_name_in_optuna_study(space):
     assert set(methods[2:]) <= {"lora_qv", "lora_ffn"}
 
 
-def test_a_study_of_one_sampler_says_nothing_of_another(space):
-    """Samplers are kept from turn to turn, so two studies over one space must not hear of each other."""
+def test_studies_of_one_sampler_are_independent(space):
+    """Test two studies over one space with a sampler that is kept between calls."""
     sampler = FactoredSampler(FactoredSearch(space, seed=4))
 
     def study_of(best: float) -> list[dict[str, object]]:

@@ -21,18 +21,18 @@ CENTRES, VALUES = USUAL.centres, USUAL.medians
 
 
 @pytest.fixture(scope="module")
-def known() -> StructureDistances:
+def distances() -> StructureDistances:
     return StructureDistances()
 
 
 @pytest.fixture(scope="module", params=["scores", "scores and losses"])
-def readings(request, encoding, history, known) -> Readings:
-    scores = readings_of(history(30), encoding, known)
-    return scores if request.param == "scores" else heard_twice(scores)
+def readings(request, encoding, history, distances) -> Readings:
+    scores = readings_of(history(30), encoding, distances)
+    return scores if request.param == "scores" else with_losses(scores)
 
 
-def heard_twice(scores: Readings) -> Readings:
-    """The same and, of every second reading, a loss that says nearly the same."""
+def with_losses(scores: Readings) -> Readings:
+    """Append, for every second reading, a loss of nearly the same value."""
     rows = np.concatenate([np.arange(len(scores)), np.arange(0, len(scores), 2)])
     are_losses = np.arange(len(rows)) >= len(scores)
     luck = 0.2 * np.sin(np.arange(len(rows)))
@@ -47,11 +47,11 @@ def heard_twice(scores: Readings) -> Readings:
     )
 
 
-def readings_of(trials, encoding, known) -> Readings:
+def readings_of(trials, encoding, distances) -> Readings:
     pairs = [(trial, one) for trial in trials for one in trial.readings]
     scores = np.array([one.score for _, one in pairs])
     return Readings(
-        points=Points.of([encoding.features_of(trial) for trial, _ in pairs], known),
+        points=Points.of([encoding.features_of(trial) for trial, _ in pairs], distances),
         trials=np.array([trial.number for trial, _ in pairs]),
         rungs=np.log2([one.fraction for _, one in pairs]),
         scores=(scores - scores.mean()) / scores.std(),
@@ -62,17 +62,17 @@ def readings_of(trials, encoding, known) -> Readings:
 
 
 @pytest.fixture(scope="module")
-def asked(encoding, history, known) -> Points:
-    return Points.of([encoding.features_of(one) for one in history(20, seed=1)], known)
+def candidates(encoding, history, distances) -> Points:
+    return Points.of([encoding.features_of(one) for one in history(20, seed=1)], distances)
 
 
-def test_the_posterior_is_the_direct_formula(readings, asked, known):
+def test_the_posterior_is_the_direct_formula(readings, candidates, distances):
     values = Hyperparameters(CENTRES + 0.2)  # a gain other than 1
     lossy = readings.are_losses
-    gain, of_scores = np.where(lossy, values["loss.gain"], 1.0), np.zeros(len(asked), dtype=np.bool_)
+    gain, of_scores = np.where(lossy, values["loss.gain"], 1.0), np.zeros(len(candidates), dtype=np.bool_)
 
     def covariance(left: Points, right: Points, apart: np.ndarray, is_same_kind: np.ndarray) -> np.ndarray:
-        alike = PointPairs(left, right, known).kernel(values)
+        alike = PointPairs(left, right, distances).kernel(values)
         return alike * np.exp(-values["decay"] * apart), RUNG_VARIANCE * ((apart == 0) & is_same_kind)
 
     rungs = readings.rungs
@@ -87,19 +87,19 @@ def test_the_posterior_is_the_direct_formula(readings, asked, known):
     luck *= np.where(lossy, values["loss.example_noise"], 1.0)[None, :]
     noisy += luck * is_same_trial * (apart == 0)
     noisy += np.diag((readings.slopes * np.where(lossy, values["loss.nugget"], values["nugget"])) ** 2 + 1e-8)
-    apart = np.repeat(np.abs(rungs)[:, None], len(asked), axis=1)
-    alike, of_rungs = covariance(readings.points, asked, apart, lossy[:, None] == of_scores[None, :])
+    apart = np.repeat(np.abs(rungs)[:, None], len(candidates), axis=1)
+    alike, of_rungs = covariance(readings.points, candidates, apart, lossy[:, None] == of_scores[None, :])
     shared = alike * gain[:, None] + of_rungs
     inverse = np.linalg.inv(noisy)
-    means, deviations = GaussianProcess(readings, known, values).predict(asked)
-    expected, asked_for = (points.trends @ values.trends for points in (readings.points, asked))
+    means, deviations = GaussianProcess(readings, distances, values).predict(candidates)
+    expected, asked_for = (points.trends @ values.trends for points in (readings.points, candidates))
     formula = asked_for + shared.T @ inverse @ (readings.scores - gain * expected)
     np.testing.assert_allclose(means, formula, rtol=0, atol=1e-10)
     left = variance(values) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
     np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
 
 
-def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
+def test_without_readings_the_posterior_is_the_prior(readings, candidates, distances):
     nothing = np.zeros(0)
     none = Readings(
         points=readings.points.take(np.zeros(0, dtype=np.int64)),
@@ -110,54 +110,54 @@ def test_without_readings_the_posterior_is_the_prior(readings, asked, known):
         slopes=nothing,
         are_losses=np.zeros(0, dtype=np.bool_),
     )
-    means, deviations = GaussianProcess(none, known, VALUES).predict(asked)
-    np.testing.assert_array_equal(means, asked.trends @ VALUES.trends)
+    means, deviations = GaussianProcess(none, distances, VALUES).predict(candidates)
+    np.testing.assert_array_equal(means, candidates.trends @ VALUES.trends)
     np.testing.assert_allclose(deviations, np.sqrt(variance(VALUES) + RUNG_VARIANCE), rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_derivatives_of_the_loss_are_its_differences(readings, known, name):
+def test_derivatives_of_the_loss_are_its_differences(readings, distances, name):
     step, place = 1e-5, NAMES.index(name)
     shift = np.zeros(len(NAMES))
     shift[place] = step
     here = CENTRES + 0.1
-    above, below = (KernelBlocks(readings, known).loss(here + sign * shift, USUAL)[0] for sign in (1, -1))
-    slope = KernelBlocks(readings, known).loss(here, USUAL)[1][place]
+    above, below = (KernelBlocks(readings, distances).loss(here + sign * shift, USUAL)[0] for sign in (1, -1))
+    slope = KernelBlocks(readings, distances).loss(here, USUAL)[1][place]
     assert slope == pytest.approx((above - below) / (2 * step), rel=1e-6, abs=1e-6)
 
 
-def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, known):
-    found = fit_hyperparameters(readings, known, USUAL)
-    blocks = KernelBlocks(readings, known)
+def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, distances):
+    found = fit_hyperparameters(readings, distances, USUAL)
+    blocks = KernelBlocks(readings, distances)
     loss, slopes = blocks.loss(found.logarithms, USUAL)
     assert loss < blocks.loss(CENTRES, USUAL)[0]
     assert np.abs(slopes).max() < 0.05
 
 
-def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, asked, known):
-    process = GaussianProcess(readings, known, VALUES)
-    told = process.fantasize(asked.take(np.arange(3)))
-    means, deviations = process.predict(asked)
-    same, less = told.predict(asked)
+def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, candidates, distances):
+    process = GaussianProcess(readings, distances, VALUES)
+    told = process.fantasize(candidates.take(np.arange(3)))
+    means, deviations = process.predict(candidates)
+    same, less = told.predict(candidates)
     np.testing.assert_allclose(same, means, rtol=0, atol=1e-7)
     assert (less < deviations + 1e-12).all()
     assert (less[:3] < 0.95 * deviations[:3]).all()
 
 
-def test_the_means_of_what_was_read_are_those_that_asking_gives(readings, asked, known):
-    process = GaussianProcess(readings, known, VALUES).fantasize(asked)
+def test_observed_means_equal_predicted_means(readings, candidates, distances):
+    process = GaussianProcess(readings, distances, VALUES).fantasize(candidates)
     count = len(readings.by_trial()[0])
     own = process.observed_means(count)
     np.testing.assert_allclose(own, process.mean(process.points.take(np.arange(count))), rtol=0, atol=1e-12)
     assert np.ptp(own) > 0.1
 
 
-def test_priors_of_analyses_know_of_no_pace_and_no_luck(readings, known):
-    """Whatever trials tell of them: the errors of losses play no part."""
+def test_analysis_priors_have_no_pace_and_no_example_noise(readings, distances):
+    """Test that errors of losses do not change fitted values."""
     assert [ANALYSIS_PRIORS.medians[name] for name in ("pace", "loss.example_noise")] == [0.0, 0.0]
     without = replace(readings, errors=readings.errors * ~readings.are_losses)
-    found = fit_hyperparameters(readings, known, ANALYSIS_PRIORS)
+    found = fit_hyperparameters(readings, distances, ANALYSIS_PRIORS)
     assert [found[name] for name in ("pace", "loss.example_noise")] == [0.0, 0.0]
-    np.testing.assert_array_equal(found.logarithms, fit_hyperparameters(without, known, ANALYSIS_PRIORS).logarithms)
-    usual = fit_hyperparameters(readings, known, USUAL)
+    np.testing.assert_array_equal(found.logarithms, fit_hyperparameters(without, distances, ANALYSIS_PRIORS).logarithms)
+    usual = fit_hyperparameters(readings, distances, USUAL)
     assert min(usual["pace"], usual["loss.example_noise"]) > 0.0

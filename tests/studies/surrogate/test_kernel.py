@@ -66,7 +66,7 @@ def test_the_kernel_of_two_sides_is_its_formula():
     assert kernel(one, other) == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_distances_do_not_depend_on_the_order_in_which_structures_were_met(encoding, history):
+def test_distances_do_not_depend_on_the_order_of_structures(encoding, history):
     views = [encoding.features_of(one) for one in history(80)]
     there = [attention.structure for attention, _ in views if attention is not None]
     forwards, backwards = StructureDistances(), StructureDistances()

@@ -45,7 +45,7 @@ def numbers(encoded: EncodedConfiguration) -> list[int]:
     return [number for _, number in encoded.attention.parts]
 
 
-def test_published_methods_with_two_edits_are_their_genes(two):
+def test_published_methods_with_two_edits_survive_encoding(two):
     for trial in drawn(two.space, 2, published=(INDUCER, MAM)):
         encoded = two.encode(trial)
         assert encoded is not None
@@ -54,7 +54,7 @@ def test_published_methods_with_two_edits_are_their_genes(two):
         assert two.space.points_in(found) == two.space.points_in(trial.configuration)
 
 
-def test_what_is_drawn_is_its_genes_and_is_seen_with_its_sizes(two):
+def test_draws_survive_encoding_with_their_sizes(two):
     several = 0
     for trial in drawn(two.space, 150, published=()):
         encoded = two.encode(trial)
@@ -81,7 +81,7 @@ def test_a_step_of_the_size_of_one_side_is_one_of_its_split(two, inducer):
     assert len(configurations) > 10
 
 
-def test_a_study_of_two_edits_proposes_what_the_space_has(two):
+def test_study_of_two_edits_proposes_points_of_the_space(two):
     trials = drawn(two.space, 24, published=(INDUCER, MAM), seed=5)
     search = FactoredSearch(two.space, seed=1)
     found = proposed(search, trials, slots=3)
@@ -92,7 +92,7 @@ def test_a_study_of_two_edits_proposes_what_the_space_has(two):
         assert two.space.points_in(one.configuration) is not None
 
 
-def test_the_model_tells_apart_what_writes_where_and_how_the_side_is_split(two, inducer):
+def test_features_differ_by_written_tensor_and_split(two, inducer):
     assert inducer.attention is not None
     seen, _ = two.features(inducer)
     assert seen is not None

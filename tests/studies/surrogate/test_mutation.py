@@ -63,7 +63,7 @@ def test_every_child_is_legal_and_within_the_budget(backbone, part):
             assert (known and known.structure.layers) == (own and own.structure.layers)
 
 
-def test_configurations_and_published_methods_of_the_space_are_their_genes(encoding, history):
+def test_all_candidates_of_the_space_survive_encoding(encoding, history):
     methods = ("prefix_tuning", "scaled_parallel_adapter_ffn", "lora_qv", "lora_ffn", "mam_adapter")
     for trial in (*history(120, published=()), *history(len(methods), published=methods)):
         assert encoding.candidate(encoding.encode(trial)).fingerprint == trial.fingerprint
@@ -79,7 +79,7 @@ def test_the_head_alone_is_no_parent_and_others_are_the_nearest_points(encoding,
 
 
 def nearest(structures: PartStructures, number: int, dimension: str) -> set[int]:
-    """For every other value of a dimension those with the fewest other values else; what one alone has is none."""
+    """Return the nearest structures for every other value of a dimension."""
     own = dict(structures.points[number].path)
     having: dict[str, dict[int, int]] = {}
     for other, path in enumerate(dict(point.path) for point in structures.points):

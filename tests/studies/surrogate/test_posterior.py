@@ -18,13 +18,13 @@ def trials(history):
 
 
 def with_score(trials, score):
-    """The same, but one ends with another score."""
+    """Return the trials, of which one ends with another score."""
     last = trials[LOW].readings[-1]
     low = replace(trials[LOW], readings=(*trials[LOW].readings[:-1], replace(last, score=score)))
     return [low if one.number == LOW else one for one in trials]
 
 
-def believed(encoding, trials) -> Posterior:
+def posterior_of(encoding, trials) -> Posterior:
     return SurrogateFitter(encoding.features_of).posterior(trials)
 
 
@@ -36,10 +36,10 @@ def spread_of(trials) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def far(encoding, trials):
-    """Trials of which one is thirty spreads below the others, and their posterior."""
+    """Return trials of which one is thirty spreads below the others, and their posterior."""
     middle, spread = spread_of(trials)
     told = with_score(trials, middle - 30 * spread)
-    return told, believed(encoding, told)
+    return told, posterior_of(encoding, told)
 
 
 def test_estimate_falls_as_much_as_the_score(encoding, trials):
@@ -47,7 +47,7 @@ def test_estimate_falls_as_much_as_the_score(encoding, trials):
     (view,) = (encoding.features_of(trials[LOW]),)
     found = []
     for below in (6, 10, 30, 300, 1e5):
-        (mean,), (deviation,) = believed(encoding, with_score(trials, middle - below * spread)).predict([view])
+        (mean,), (deviation,) = posterior_of(encoding, with_score(trials, middle - below * spread)).predict([view])
         assert mean == pytest.approx(middle - below * spread, abs=max(spread, 2 * deviation))
         found.append(mean)
     assert found == sorted(found, reverse=True)
@@ -57,12 +57,12 @@ def test_how_far_below_it_is_hardly_moves_the_others(encoding, trials):
     middle, spread = spread_of(trials)
     others = [encoding.features_of(one) for one in trials if one.number != LOW]
     near, far = (
-        believed(encoding, with_score(trials, middle - below * spread)).predict(others)[0] for below in (10, 1e5)
+        posterior_of(encoding, with_score(trials, middle - below * spread)).predict(others)[0] for below in (10, 1e5)
     )
     assert np.abs(far - near).mean() < 0.5 * spread, "less than the noise of the others"
 
 
-def test_what_is_said_in_scores_is_the_median_and_its_deviation_there(encoding, far):
+def test_predicted_scores_are_medians_and_their_deviations(encoding, far):
     told, posterior = far
     views = [encoding.features_of(one) for one in told]
     means, deviations = posterior.process.predict(posterior.points(views))

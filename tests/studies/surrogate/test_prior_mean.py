@@ -1,4 +1,4 @@
-"""What is expected before anything was tried."""
+"""Prior mean of the scores, before any trial."""
 
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules, papers_log_odds

@@ -27,16 +27,16 @@ def same(one: ReadingArrays, other: ReadingArrays) -> bool:
     )
 
 
-def test_readings_are_heard_in_the_order_of_time_and_number(history):
+def test_readings_are_ordered_by_time_and_number(history):
     trials = history(6)
     late = replace(trials[0], ended_at=99.0)
-    heard = ReadingCollector().collect([late, *trials[1:]])
-    assert heard.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
-    assert heard.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
-    assert heard.trial_count == 6
+    collected = ReadingCollector().collect([late, *trials[1:]])
+    assert collected.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
+    assert collected.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
+    assert collected.trial_count == 6
 
 
-def test_a_listener_that_followed_a_study_holds_what_a_new_one_hears(history):
+def test_incremental_collection_equals_a_new_one(history):
     trials, follower = history(30), ReadingCollector()
     for count in range(31):
         running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
@@ -54,9 +54,9 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
         replace(some, number=number, ended_at=number, readings=(MeasuredScore(fraction=1.0, score=draw.random()),))
         for number in range(3000)
     ]
-    heard = ReadingCollector().collect(trials)
-    kept = set(heard.trials[thin(heard, heard.scores)].tolist())
-    best = set(np.argsort(-heard.scores)[:120].tolist())
+    collected = ReadingCollector().collect(trials)
+    kept = set(collected.trials[thin(collected, collected.scores)].tolist())
+    best = set(np.argsort(-collected.scores)[:120].tolist())
     assert len(kept) == LARGEST
     assert best <= kept
     assert set(range(2920, 3000)) <= kept
@@ -66,12 +66,12 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
 
 def test_earlier_readings_go_before_any_trial_does(history):
     trials = history(250)
-    heard = ReadingCollector().collect(trials)
-    kept = thin(heard, heard.scores)
-    assert len(heard) > LARGEST == len(kept)
-    told = heard.take(kept)
+    collected = ReadingCollector().collect(trials)
+    kept = thin(collected, collected.scores)
+    assert len(collected) > LARGEST == len(kept)
+    told = collected.take(kept)
     assert set(told.trials.tolist()) == set(range(250))
-    assert [heard.rungs[heard.trials == one].max() for one in range(250)] == [
+    assert [collected.rungs[collected.trials == one].max() for one in range(250)] == [
         told.rungs[told.trials == one].max() for one in range(250)
     ]
     half = [int((told.trials == one).sum()) for one in range(250)]
@@ -104,7 +104,7 @@ def test_only_low_outliers_are_warped_with_their_noise():
     assert found.errors[5] == pytest.approx(0.01 / spread * found.slopes[5], rel=1e-12)
 
 
-def test_the_warp_is_monotone_its_own_inverse_and_as_steep_as_it_says():
+def test_warp_is_monotone_with_its_inverse_and_slope():
     scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
     modelled = warp(scores)
     assert (np.diff(modelled) > 0).all()
@@ -158,17 +158,17 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
 
 
-def test_the_last_losses_of_the_best_trials_are_heard(history):
+def test_last_losses_of_the_best_trials_are_collected(history):
     def with_loss(one, loss):
         return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
 
     few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
-    heard = ReadingCollector().collect(few)
-    rows = with_losses(heard, heard.scores)
-    assert sorted(heard.trials[rows]) == [1, 3, 5, 7, 9, 11]
+    collected = ReadingCollector().collect(few)
+    rows = with_losses(collected, collected.scores)
+    assert sorted(collected.trials[rows]) == [1, 3, 5, 7, 9, 11]
     for row in rows:
-        assert heard.losses[row] == 0.5
-        assert heard.rungs[row] == heard.rungs[heard.trials == heard.trials[row]].max()
+        assert collected.losses[row] == 0.5
+        assert collected.rungs[row] == collected.rungs[collected.trials == collected.trials[row]].max()
     many = [
         replace(
             one,
@@ -177,6 +177,6 @@ def test_the_last_losses_of_the_best_trials_are_heard(history):
         )
         for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]
-    heard = ReadingCollector().collect(many)
-    assert heard.trials[with_losses(heard, heard.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
+    collected = ReadingCollector().collect(many)
+    assert collected.trials[with_losses(collected, collected.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
     assert not len(with_losses(ReadingCollector().collect(history(12)), np.zeros(40)))

@@ -56,14 +56,14 @@ def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
     assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
 
 
-def test_readings_of_running_trials_are_heard_last(space):
+def test_readings_of_running_trials_come_last(space):
     trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
     told = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
     assert ReadingCollector().collect(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
     assert told[0].readings[0].standard_error == 0.0
 
 
-def test_a_ledger_read_twice_is_proposed_for_alike(space):
+def test_ledger_read_twice_gives_equal_proposals(space):
     trials = [recorded(space, number) for number in range(16)]
     counts = ExampleCounts(whole=500, rungs=500)
     one, other = (history_of(trials, {each.number: readings_of(each) for each in trials}, counts) for _ in range(2))

@@ -30,7 +30,7 @@ def goal_of(space: SearchSpace, objective: SizeMeasure) -> SizeGoal:
 
 
 def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
-    """Trials that score the more the larger they are."""
+    """Return trials whose scores rise with their sizes."""
     search, found = FactoredSearch(space, seed=3), []
     for number in range(trials):
         candidate = search.candidate([], number=number)
@@ -42,7 +42,7 @@ def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
 
 
 @pytest.mark.parametrize("objective", [SizeMeasure.PARAMETERS, SizeMeasure.EXTRA_FLOPS])
-def test_the_place_of_what_is_made_is_that_of_the_configuration_it_becomes(space, objective):
+def test_size_of_an_encoding_is_that_of_its_configuration(space, objective):
     encoding, goal = Encoding(space), goal_of(space, objective)
     size_objective = SizeObjective(encoding, goal)
     for observation in history_of(space, 12):

@@ -1,4 +1,4 @@
-"""What is expected of trials that have begun: a probability in closed form, of whom, and of what it depends on."""
+"""Win probabilities of trials that have begun."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ History = Callable[..., list[Observation]]
 
 
 def half_way(trial: Observation, score: float) -> Observation:
-    """A trial that runs and was read once, where others were."""
+    """Return a running trial that was read once, at a fraction of its steps."""
     reading = MeasuredScore(fraction=0.5, score=score, standard_error=ERROR)
     return replace(trial, state=TrialState.RUNNING, readings=(reading,))
 
@@ -34,7 +34,7 @@ def win_probabilities(space: SearchSpace) -> Callable[..., dict[int, WinProbabil
 
 @pytest.fixture
 def trials(history: History) -> list[Observation]:
-    """Two published methods and eighteen draws, of which the last runs."""
+    """Return two published methods and eighteen draws, of which the last runs."""
     *ended, last = history(20)
     return [*ended, half_way(last, 0.4)]
 
@@ -63,7 +63,7 @@ def test_a_better_reading_promises_more(win_probabilities, trials):
     assert chances[0] < 0.5 * chances[2]
 
 
-def test_the_task_head_alone_is_nobody_s_rival(win_probabilities, trials):
+def test_task_head_alone_is_no_rival(win_probabilities, trials):
     heads = [replace(one, method=None if one.method is None else "head_only") for one in trials]
     assert not win_probabilities(heads, [19])[19].is_published
 
@@ -76,14 +76,14 @@ def test_a_trial_is_no_rival_of_its_own_and_neither_is_one_that_failed(win_proba
     assert win_probabilities(failed, [19])[19].rival != best
 
 
-def test_nothing_is_said_while_fewer_than_four_others_were_read(win_probabilities, trials):
+def test_win_probability_needs_four_other_trials(win_probabilities, trials):
     few = [*trials[: MIN_OTHER_TRIALS - 1], replace(half_way(trials[19], 0.4), number=MIN_OTHER_TRIALS - 1)]
     assert win_probabilities(few, [MIN_OTHER_TRIALS - 1]) == {}
     enough = [*trials[:MIN_OTHER_TRIALS], replace(few[-1], number=MIN_OTHER_TRIALS)]
     assert [*win_probabilities(enough, [MIN_OTHER_TRIALS])] == [MIN_OTHER_TRIALS]
 
 
-def test_nothing_is_held_against_a_trial_that_is_larger(encoding, space, trials):
+def test_rival_is_never_larger_than_the_trial(encoding, space, trials):
     goal = SizeGoal.of(SizeMeasure.PARAMETERS, budget=space.budget)
     sizes = SizeObjective(encoding, goal).of_trials(trials)
     win_probabilities = FactoredSearch(space, seed=0, goal=goal).win_probabilities
@@ -96,7 +96,7 @@ def test_nothing_is_held_against_a_trial_that_is_larger(encoding, space, trials)
     assert [*asked] == [middle]
 
 
-def test_hyper_parameters_are_those_of_what_has_ended(encoding, trials):
+def test_hyper_parameters_depend_on_ended_trials_only(encoding, trials):
     surrogate = SurrogateFitter(encoding.features_of)
     more = [*trials, replace(half_way(trials[5], 0.2), number=20, fingerprint="another")]
 

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
-from support.left_out import leave_out
+from support.ledger_query import query_study
+from support.missing_programs import skip_without
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -24,12 +24,14 @@ PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb",
 def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
     """Launch a study with a tracker; its trials and readings."""
     if importlib.util.find_spec(PACKAGES[name]) is None:
-        leave_out(PACKAGES[name], f"pip install 'deltaspace[{name}]'")
+        skip_without(PACKAGES[name], f"pip install 'deltaspace[{name}]'")
     url = f"sqlite:///{folder / 'ledger.db'}"
     study, factory = specification(folder / "artefacts", "inline", TRIALS), TrivialFactory(fails_at={2: 7})
     result = launch(study, storage_url=url, factory=factory, observers=[named_observer(name, TRACKERS)])
     assert (result.finished, result.complaints) == (True, ())
-    return asked(url, "trivial", lambda ledger, found: (ledger.trials(found.id), ledger.readings_by_trial(found.id)))
+    return query_study(
+        url, "trivial", lambda ledger, found: (ledger.trials(found.id), ledger.readings_by_trial(found.id))
+    )
 
 
 def test_every_tracker_is_tested_here():
@@ -109,7 +111,7 @@ def test_trackio_has_a_run_per_trial(tmp_path, monkeypatch):
     assert found == {f"trial-{of}": [(one.step, one.score) for one in readings[of]] for of in readings}
 
 
-def test_a_tracker_without_its_package_says_what_to_install(monkeypatch):
+def test_missing_tracker_package_error_names_the_extra(monkeypatch):
     def missing(name: str) -> object:
         raise ImportError(name)
 

@@ -19,14 +19,14 @@ from studies.analysis.discover.hybrids import Hybrids
 
 
 def between(space: SearchSpace, worth: Callable[[Candidate], float], covariance: float = 0.0) -> Between:
-    """From the parallel adapters at both sublayers to MAM, which differ at attention and at the FFN."""
+    """Return the path from parallel adapters at both sublayers to MAM, which differs at attention and the FFN."""
     first = space.suggest_published("pa_attn_plus_pa_ffn", RandomTrial(0))
     last = space.suggest_published("mam_adapter", RandomTrial(1))
     return Between(first, last, space, joint(worth, covariance))
 
 
 def joint(worth: Callable[[Candidate], float], noise: float) -> Joint:
-    """Means that a formula gives; independent errors of variance ``noise``."""
+    """Return a posterior with the formula's means and independent errors of variance ``noise``."""
 
     def posterior(candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         return np.array([worth(one) for one in candidates]), noise * np.eye(len(candidates))
@@ -71,7 +71,7 @@ def test_what_is_common_to_all_is_no_error_of_a_difference(space):
     assert [step.reached.deviation for step in found.steps] == pytest.approx([1.0] * len(found.steps))
 
 
-def test_nothing_lies_between_a_candidate_and_itself(space):
+def test_path_from_a_candidate_to_itself_is_empty(space):
     one = space.suggest_published("mam_adapter", RandomTrial(0))
     found = Between(one, one, space, joint(lambda _: 0.3, 0.01))
     assert (found.steps, found.difference.mean, found.difference.deviation) == ((), 0.0, 0.0)

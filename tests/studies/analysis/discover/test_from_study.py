@@ -34,7 +34,7 @@ def test_knowledge_is_remembered_until_a_trial_is_added(planted):
     assert asked == ["planted"] * 3
 
 
-def test_where_the_leaderboard_has_no_estimates_there_is_nothing_to_ask(tmp_path, planted, monkeypatch):
+def test_study_without_estimates_is_refused(tmp_path, planted, monkeypatch):
     few = Planted(f"sqlite:///{tmp_path}/few.db", 11)
     said = "needs 12 measured trials, 4 of them complete; 'planted' has 11 and 11"
     with pytest.raises(StudiesError, match=said):
@@ -52,7 +52,7 @@ def test_a_view_that_is_not_there_is_named(planted):
     assert [str(one) for one in discovered(knowledge, ["sizes"])] == [str(card)]
 
 
-def test_trials_are_expected_to_score_what_the_leaderboard_says(planted):
+def test_expected_scores_equal_those_of_the_leaderboard(planted):
     study = planted.ledger.study("planted")
     estimates = estimates_of(planted.ledger, study, planted.ledger.trials(study.id))
     knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)

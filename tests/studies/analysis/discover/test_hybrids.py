@@ -1,4 +1,4 @@
-"""What differs between two configurations, and what lies between them."""
+"""Differences of two configurations, and the hybrids between them."""
 
 import math
 import random
@@ -33,7 +33,7 @@ def legal_of(hybrids: Hybrids) -> dict[int, Candidate]:
     return {made: one for made, one in found.items() if one is not None}
 
 
-def test_what_differs_is_said_once_and_nothing_else(space):
+def test_each_difference_is_described_once(space):
     one, other = published(space, "sequential_adapter_ffn"), published(space, "parallel_adapter_ffn")
     other = Candidate.of(other.configuration, (None, one.ffn_learning_rate), space.shape)
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
@@ -85,7 +85,7 @@ def test_the_size_of_the_other_is_a_change_of_its_own(space):
     assert 0.97 * space.budget < other.counts.stored <= space.budget
 
 
-def test_biases_are_what_is_usual_for_the_tensor_that_is_written():
+def test_hybrid_has_the_default_bias_of_the_written_tensor():
     one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
     other = at_attention(Port.HEAD, Port.X_ATTN, Bottleneck(width=4, heads=Heads.QUERY, bias=False))
     first, last = (patterns_of([edit])[0] for edit in (one, other))
@@ -94,7 +94,7 @@ def test_biases_are_what_is_usual_for_the_tensor_that_is_written():
     assert found == replace(other, form=other.form.smallest)
 
 
-def test_what_is_no_dimension_of_its_own_is_one_decision():
+def test_values_without_own_dimension_are_one_decision():
     one = at_attention(Port.O, Port.X_ATTN, Bottleneck(width=4))
     other = at_attention(Port.O, Port.O, Bottleneck(width=4, init=Init.BERT))
     first, last = (patterns_of([edit])[0] for edit in (one, other))

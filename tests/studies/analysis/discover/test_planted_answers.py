@@ -1,4 +1,4 @@
-"""What is said of a study whose posterior is a formula: ends of intervals, shares, sentences."""
+"""Views of a study whose posterior is a formula: ends of intervals, shares, sentences."""
 
 import math
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ HISTORY = drawn(SPACE, 30)
 SHARED = 0.9
 
 
-class Told(StudyPosterior):
-    """Believes of every configuration what a formula says, with one deviation and one correlation of any two.
+class PlantedPosterior(StudyPosterior):
+    """Posterior given by a formula, with one deviation for every score and one correlation for every pair.
 
     Low-rank maps are worth 5 points; a rate loses by its distance from the peak; twice the size is worth a point.
     """
@@ -47,61 +47,61 @@ class Told(StudyPosterior):
     def means(self, asked: Sequence[Asked]) -> Any:
         return np.array([self.worth(one) for one in asked])
 
-    def apart(self, count: int = 1) -> float:
+    def half_interval(self, count: int = 1) -> float:
         """Half the interval of a difference of two means over so many configurations each."""
         return REACH * self.deviation * math.sqrt(2 * (1 - SHARED) / count)
 
 
 @pytest.fixture(scope="module")
-def told() -> Told:
-    return Told()
+def planted() -> PlantedPosterior:
+    return PlantedPosterior()
 
 
 def fifth(place: float) -> int:
     return min(4, int(5 * place))
 
 
-def test_factors_are_binned_by_fifths_of_their_ranges(told):
-    some = base(told.measure)
-    found = {(one.side, one.dimension): one for one in factors(told.measure, some)}
+def test_factors_are_binned_by_fifths_of_their_ranges(planted):
+    some = base(planted.measure)
+    found = {(one.side, one.dimension): one for one in factors(planted.measure, some)}
     low, high = SPACE.options.attention_share
     assert found["ffn", "rate"].values.tolist() == [fifth((one.ffn.unit_lr + 1) / 2) for one in some if one.ffn]
     shares = [
-        fifth((one.attention_share - low) / (high - low)) if told.encoding.shares_budget(one) else -1 for one in some
+        fifth((one.attention_share - low) / (high - low)) if planted.encoding.shares_budget(one) else -1 for one in some
     ]
     assert found["both", "share"].values.tolist() == shares
     assert set(shares) == {-1, 0, 1, 2, 3, 4}
 
 
-def test_a_study_is_asked_without_what_the_papers_would_bet_on(told):
-    views = [told.encoding.features_of(one) for one in HISTORY]
+def test_study_posterior_ignores_the_paper_prior(planted):
+    views = [planted.encoding.features_of(one) for one in HISTORY]
     trusting = Points.of(views, StructureDistances()).trends
     assert trusting[:, 1].any()
-    asked = told.surrogate.points(views).trends
+    asked = planted.surrogate.points(views).trends
     assert not asked[:, 1].any()
     assert np.array_equal(asked[:, 0], trusting[:, 0])
 
 
-def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(told):
-    card = rates(told)
+def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(planted):
+    card = rates(planted)
     for _, row in card.data.iterrows():
         curve = card.points[(card.points["at"] == row["at"]) & (card.points["form"] == row["form"])]
         assert row["score"] == curve["score"].max()
-        reach = (row["high"] - row["score"]) / REACH / told.deviation
+        reach = (row["high"] - row["score"]) / REACH / planted.deviation
         count = round((1 - SHARED) / (reach**2 - SHARED))
-        fine = curve[row["score"] - curve["score"] <= told.apart(count)]["rate"]
+        fine = curve[row["score"] - curve["score"] <= planted.half_interval(count)]["rate"]
         assert (row["from"], row["to"]) == pytest.approx((fine.min(), fine.max()))
 
 
 @pytest.mark.parametrize(("peak", "end", "advice"), [(-1.5, "low", "lower"), (1.5, "high", "higher")])
 def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak, end, advice):
-    said = rates(Told(peak=peak, deviation=1e-4)).sentences
+    said = rates(PlantedPosterior(peak=peak, deviation=1e-4)).sentences
     assert any(f"is at the {end} end of its range" in one and f"Allow {advice} ones" in one for one in said)
-    assert not any("end of its range" in one for one in rates(Told(peak=peak, deviation=0.5)).sentences)
+    assert not any("end of its range" in one for one in rates(PlantedPosterior(peak=peak, deviation=0.5)).sentences)
 
 
-def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves():
-    card = sizes(Told(sign=0.01, deviation=1e-4))
+def test_smallest_equally_good_trial_is_shown_with_its_saving():
+    card = sizes(PlantedPosterior(sign=0.01, deviation=1e-4))
     smallest, best = card.points.iloc[0], card.points.loc[card.points["estimate"].idxmax()]
     less = 1 - smallest["parameters"] / best["parameters"]
     assert less > 0.1
@@ -110,40 +110,40 @@ def test_a_small_one_that_is_as_good_is_said_to_save_what_it_saves():
     assert f", {less:.0%} less than the best)." in card.sentences[0]
 
 
-def test_gains_lead_from_step_to_step_and_have_intervals(told):
-    data = differences(told).data
+def test_gains_lead_from_step_to_step_and_have_intervals(planted):
+    data = differences(planted).data
     assert len(data) > 2
     assert data["gain"][1:].tolist() == pytest.approx(data["reached"].diff()[1:].tolist())
     reaches = data["high"] - data["gain"]
     assert reaches.tolist() == pytest.approx((data["gain"] - data["low"]).tolist())
-    assert reaches.tolist() == pytest.approx([told.apart()] * len(data))
+    assert reaches.tolist() == pytest.approx([planted.half_interval()] * len(data))
 
 
 @pytest.mark.parametrize(
     ("keeps", "deviation", "words"),
     [(max, 1e-3, "shown to be better"), (min, 1e-3, "shown to be worse"), (max, 1.0, "not decided")],
 )
-def test_what_was_found_is_said_first(keeps, deviation, words):
-    told = Told(deviation=deviation)
-    kept = keeps((one for one in told.complete if one.method is None), key=lambda one: told.worth(one))
-    told.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
-    del told.complete
-    said = summary(told, [])
+def test_summary_begins_with_the_discovery(keeps, deviation, words):
+    planted = PlantedPosterior(deviation=deviation)
+    kept = keeps((one for one in planted.complete if one.method is None), key=lambda one: planted.worth(one))
+    planted.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
+    del planted.complete
+    said = summary(planted, [])
     assert words in said[0]
     assert " ± " in said[0]
     assert "deltaspace confirm" in said[-1]
 
 
-def test_shares_of_variance_have_the_middle_of_the_draws(told, monkeypatch):
+def test_shares_of_variance_have_the_middle_of_the_draws(planted, monkeypatch):
     kept: dict[tuple[object, ...], Any] = {}
-    real = Told.sampled
+    real = PlantedPosterior.sampled
 
-    def sampled(self: Told, asked: Sequence[Asked], count: int, *words: object) -> Any:
+    def sampled(self: PlantedPosterior, asked: Sequence[Asked], count: int, *words: object) -> Any:
         kept[words] = real(self, asked, count, *words)
         return kept[words]
 
-    monkeypatch.setattr(Told, "sampled", sampled)
-    row = importance(told).data.set_index("choice").loc["form at the FFN"]
+    monkeypatch.setattr(PlantedPosterior, "sampled", sampled)
+    row = importance(planted).data.set_index("choice").loc["form at the FFN"]
     draws = kept["matters", "ffn", "form"]
     half = draws.shape[1] // 2
     one, other = draws[:, :half], draws[:, half:]

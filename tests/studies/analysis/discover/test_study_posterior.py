@@ -1,4 +1,4 @@
-"""What a study has taught: means and covariances as the posterior has them, and views that find what is planted."""
+"""Posterior of a study: means, covariances, and views that find planted effects."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ TRIALS = 90
 
 
 def precise(count: int, seed: int = 0) -> list[Observation]:
-    """Trials that are measured with 4,000 examples."""
+    """Draw trials that are measured with 4,000 examples."""
     return [
         replace(one, readings=tuple(replace(reading, standard_error=0.008) for reading in one.readings))
         for one in drawn(SPACE, count, seed=seed)
@@ -37,8 +37,8 @@ def test_every_analysis_has_a_card_of_its_name(knowledge):
         json.dumps(card.as_entries(), allow_nan=False)
 
 
-def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge):
-    """Low-rank maps are worth 3 points at either side, and nothing else but the rates is worth anything."""
+def test_importance_ranks_forms_and_rates_above_inert_choices(knowledge):
+    """Test that low-rank maps, worth 3 points at either side, and rates outrank all else, which is worth no points."""
     (card,) = discovered(knowledge, ["matters"])
     rows = card.data.set_index("choice")
     for side in ("attention", "the FFN"):
@@ -53,7 +53,7 @@ def test_importance_ranks_forms_and_rates_above_what_does_nothing(knowledge):
     assert "Choices that hardly matter" in card.sentences[1]
 
 
-def test_trials_that_tell_nothing_are_said_to_tell_nothing():
+def test_uninformative_trials_are_described_as_such():
     noise = np.random.default_rng(0)
 
     def noisy(reading):
@@ -68,7 +68,7 @@ def test_trials_that_tell_nothing_are_said_to_tell_nothing():
     assert cards[0].shown == 0
 
 
-def test_rates_have_one_best_near_what_is_planted(knowledge):
+def test_rates_have_one_best_near_the_planted_optimum(knowledge):
     (card,) = discovered(knowledge, ["rates"])
     best = card.data[card.data["trials"] > 8]["best_rate"]
     assert len(best) > 2

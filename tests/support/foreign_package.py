@@ -1,4 +1,4 @@
-"""A package of somebody else's: a module and its entry points, installed as pip would, and a process that has it."""
+"""Package of another project: a module and its entry points, installed as pip would, and a process that has it."""
 
 import os
 import subprocess
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def run_with_package(folder: Path, *, source: str, points: dict[str, str], script: str) -> str:
-    """What a script prints in a process where a module ``somebodys_module`` is installed.
+    """Return the output of a script in a process where a module ``foreign_module`` is installed.
 
     Args:
-        folder: Empty; where the package goes.
-        source: Of the module.
-        points: A line for each group of entry points, such as ``mine = somebodys_module:MINE``.
-        script: Python; fails the test if it fails.
+        folder: Empty folder of the package.
+        source: Source of the module.
+        points: A line for each group of entry points, such as ``mine = foreign_module:MINE``.
+        script: Python program, which must succeed.
     """
-    (folder / "somebodys_module.py").write_text(source)
+    (folder / "foreign_module.py").write_text(source)
     info = folder / "somebodys-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""A study that learns from earlier ones: it is begun with what they held then, and that is part of what it is."""
+"""Warm start from earlier studies: it is read once, at the start, and is part of the study."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.asked_ledger import asked
+from support.ledger_query import query_study
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory
 
@@ -30,7 +30,7 @@ def specification(folder: Path, name: str, trials: int, **search: object) -> Spe
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with one study that has ended."""
+    """Return a database with one study that has ended."""
     folder = tmp_path_factory.mktemp("earlier")
     file = folder / "ledger.db"
     begin(file, specification(folder, "earlier", 24))
@@ -40,7 +40,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begin(file: Path, study: Specification) -> list[str]:
-    """What is said before it begins."""
+    """Launch the study and return its announcements."""
     told: list[str] = []
     launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory(), announce=told.extend)
     return told
@@ -52,7 +52,7 @@ def database(earlier: Path, tmp_path: Path) -> Path:
 
 
 def read(file: Path, name: str) -> tuple[list[TrialRecord], WarmStart | None]:
-    held = asked(f"sqlite:///{file}", name, lambda ledger, study: (ledger.trials(study.id), study))
+    held = query_study(f"sqlite:///{file}", name, lambda ledger, study: (ledger.trials(study.id), study))
     return held[0], recorded_specification(held[1]).lessons
 
 
@@ -66,7 +66,7 @@ def tried(file: Path, name: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(database, tmp_path):
+def test_warm_start_trials_replace_the_weakest_initial_trials(database, tmp_path):
     told = begin(database, specification(tmp_path, "later", 14, **LEARNING))
     assert told[0].startswith("warm start from earlier: ")
     assert "in place of" in told[0]
@@ -81,12 +81,12 @@ def test_its_first_trials_are_what_it_learned_in_the_places_of_the_weakest(datab
     assert len(lessons.replaced) == count
     assert not set(lessons.replaced) & set(published[: 10 - count])
     assert "head_only" in published
-    assert asked(f"sqlite:///{database}", "later", summary_of).learned_from == ("earlier",)
+    assert query_study(f"sqlite:///{database}", "later", summary_of).learned_from == ("earlier",)
 
 
 @pytest.mark.slow
-def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_path):
-    """Begun, cut short among its first trials and later, the source grown and then gone: the same trials."""
+def test_continued_study_does_not_depend_on_its_source(database, tmp_path):
+    """Test launches cut short at several trials, with a source that grows and disappears: the trials are the same."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
     begin(whole, specification(tmp_path, "later", 17, **LEARNING))
     for trials in (1, 4, 12):
@@ -102,13 +102,13 @@ def test_it_goes_on_as_it_began_whatever_becomes_of_its_source(database, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_launch_that_is_killed_among_what_it_learned_loses_nothing(database, tmp_path):
-    """Each launch of this process is one that another has left behind, its trials still running."""
+def test_killed_launch_keeps_its_warm_start(database, tmp_path):
+    """Test launches that continue after a kill, with trials still running."""
     whole = Path(shutil.copy(database, tmp_path / "whole.db"))
     begin(whole, specification(tmp_path, "later", 15, **LEARNING))
     script = (
         "import os, sys, pathlib; from support.trivial_runner import TrivialFactory;"
-        "from test_lessons import specification, LEARNING; from studies.launch.launch import launch;"
+        "from test_warm_start import specification, LEARNING; from studies.launch.launch import launch;"
         "study = specification(pathlib.Path(sys.argv[2]), 'later', 15, **LEARNING);"
         "stop = lambda progress: progress.ended >= int(sys.argv[3]) and os._exit(9);"
         "launch(study, storage_url=sys.argv[1], factory=TrivialFactory(step_seconds=0.02), observer=stop)"
@@ -134,7 +134,7 @@ def test_another_word_is_another_study(database, tmp_path):
 
 
 @pytest.mark.slow
-def test_where_there_is_nothing_to_learn_from_it_is_as_if_it_did_not_learn(tmp_path):
+def test_empty_warm_start_equals_no_warm_start(tmp_path):
     for file, search in (("auto.db", LEARNING), ("none.db", {})):
         begin(tmp_path / file, specification(tmp_path, "first", 14, **search))
     assert tried(tmp_path / "auto.db", "first") == tried(tmp_path / "none.db", "first")
@@ -151,7 +151,7 @@ def test_methods_that_are_listed_one_by_one_all_stay(database, tmp_path):
     assert [trial.method for trial in trials[: count + 2]] == [None] * count + listed
 
 
-def test_other_families_and_other_kinds_of_metric_teach_nothing_unasked(database, tmp_path):
+def test_other_families_and_metrics_are_no_automatic_sources(database, tmp_path):
     change(database, "metric = 'bleu'")
     begin(database, specification(tmp_path, "later", 1, **LEARNING))
     assert read(database, "later")[1].sources == ()

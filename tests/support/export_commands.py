@@ -1,4 +1,4 @@
-"""From the rows of a task to what every form of an export predicts, by the command line."""
+"""Commands from the rows of a task to the predictions of every form of an export."""
 
 import json
 import re
@@ -19,13 +19,13 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_rows(file: Path, rows: Rows) -> None:
-    """A row a line."""
+    """Write one row per line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def write_splits(folder: Path, rows_of: Callable[[int, int], Rows], *sizes: int) -> None:
-    """The rows of train, validation and test, made of the size of each and of its number."""
+    """Write the rows of train, validation and test, built from the size and number of each."""
     for number, (name, size) in enumerate(zip(("train", "validation", "test"), sizes, strict=True)):
         write_rows(folder / f"{name}.jsonl", rows_of(size, number))
 
@@ -39,21 +39,21 @@ def confirm(study: str, metric: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def predictions(study: str, rows: Rows, folder: Path) -> dict[str, list[Any]]:
-    """What the first trial predicts for rows, by the form of its export, which is a folder of that name."""
-    write_rows(folder / "asked.jsonl", rows)
+    """Return the predictions of the first trial by form of its export, each in a folder of that name."""
+    write_rows(folder / "inputs.jsonl", rows)
     for form, how in FORMS.items():
         assert main(["export", study, FIRST, str(folder / form), *how]) == 0
-    return {form: predicted(folder / form, folder / "asked.jsonl") for form in FORMS}
+    return {form: predicted(folder / form, folder / "inputs.jsonl") for form in FORMS}
 
 
-def predicted(export: Path, asked: Path) -> list[Any]:
-    """What an export predicts for the lines of a file."""
-    said = export.with_name(f"{export.name}.jsonl")
-    assert main(["predict", str(export), "--input", str(asked), "--output", str(said)]) == 0
-    return [json.loads(line)["prediction"] for line in said.read_text().splitlines()]
+def predicted(export: Path, inputs: Path) -> list[Any]:
+    """Return the predictions of an export for the lines of a file."""
+    output = export.with_name(f"{export.name}.jsonl")
+    assert main(["predict", str(export), "--input", str(inputs), "--output", str(output)]) == 0
+    return [json.loads(line)["prediction"] for line in output.read_text().splitlines()]
 
 
 def card_lines(export: Path, texts: Sequence[object] | None = None) -> str:
-    """The lines of Python on the card of an export, asked some texts instead of those that stand there."""
+    """Return the Python code on the card of an export, with other texts if any are given."""
     (code,) = re.findall(r"```python\n(.*?)```", (export / "README.md").read_text(), re.DOTALL)
     return str(code if texts is None else re.sub(r"(?m)^texts = .*$", lambda _: f"texts = {texts!r}", code))

@@ -1,4 +1,4 @@
-"""A dashboard that a thread serves, asked without a browser."""
+"""Dashboard that a thread serves, and an HTTP client for it."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ from dashboards.web.server import bind_socket, create_server, dashboard_url
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
+    """Response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -28,8 +28,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asker:
-    """Asks a dashboard."""
+class DashboardClient:
+    """HTTP client of a dashboard."""
 
     address: str
 
@@ -38,7 +38,7 @@ class Asker:
         return urlsplit(self.address).netloc
 
     def ask(self, path: str, *, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
-        """Ask once; headers by their names with underscores."""
+        """Send one request; header names have underscores."""
         link = http.client.HTTPConnection(self.host, timeout=30)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
@@ -56,7 +56,7 @@ class Asker:
 
 @contextmanager
 def serving(url: str, policy: AccessPolicy | None = None, query_url: str = "") -> Iterator[str]:
-    """The address of a dashboard that a thread of this process serves, for as long as the context lasts."""
+    """Serve a dashboard in a thread of this process and yield its address."""
     policy = policy or AccessPolicy()
     listener = bind_socket(policy, 0)
     storage = WatchedStorage(url, query_url)
@@ -72,6 +72,6 @@ def serving(url: str, policy: AccessPolicy | None = None, query_url: str = "") -
 
 
 @contextmanager
-def dashboard_of(url: str, policy: AccessPolicy | None = None, query_url: str = "") -> Iterator[Asker]:
+def dashboard_of(url: str, policy: AccessPolicy | None = None, query_url: str = "") -> Iterator[DashboardClient]:
     with serving(url, policy, query_url) as address:
-        yield Asker(address)
+        yield DashboardClient(address)
