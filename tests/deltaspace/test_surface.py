@@ -1,4 +1,4 @@
-"""What a user imports: the public names, what they promise, and how little they load."""
+"""Public names of the package, their documentation, and light imports."""
 
 import importlib
 import inspect
@@ -26,7 +26,7 @@ def study(sample_storage: str) -> Study:
 
 
 @pytest.mark.parametrize("name", deltaspace.__all__)
-def test_a_public_name_is_there_and_says_what_it_is(name):
+def test_public_name_exists_and_has_a_docstring(name):
     value = getattr(deltaspace, name)
     assert name in dir(deltaspace)
     assert len(inspect.getdoc(value) or "") > 40
@@ -59,12 +59,12 @@ def test_every_error_of_a_package_can_be_caught_by_its_public_name(package):
 
 
 def loaded_after(script: str, *suspects: str) -> list[str]:
-    """Which of the suspects a fresh interpreter has loaded after the script."""
+    """Return the suspects that a fresh interpreter has loaded after the script."""
     ending = f"\nimport sys\nprint(*sorted(set(sys.modules) & set({suspects!r})))"
     return printed_by("-c", script + ending).splitlines()[-1].split()
 
 
-def test_importing_the_package_loads_nothing():
+def test_importing_the_package_loads_no_dependency():
     suspects = (*HEAVY, "pandas", "numpy", "sqlalchemy", "optuna", "pydantic", "rich", "click", "yaml", "studies")
     assert loaded_after("import deltaspace; dir(deltaspace)", *suspects) == []
 
@@ -85,7 +85,7 @@ def test_reading_a_study_loads_no_deep_learning_library(sample_storage):
 
 
 @pytest.mark.slow
-def test_pandas_is_loaded_when_it_is_asked_for_and_torch_is_not(sample_storage):
+def test_frames_load_pandas_but_not_torch(sample_storage):
     asked = (
         LOOKING.format(url=sample_storage)
         + "study.trials, study.readings, study.events, study.trial(1).readings, study.query('select 1')\n"
@@ -159,7 +159,7 @@ def test_what_is_not_there_is_a_key_error_with_a_plain_text(study, sample_storag
         deltaspace.published_method("lroa_qv")
 
 
-def test_what_cannot_be_is_a_value_error_that_says_what_must_hold(study):
+def test_invalid_values_raise_value_errors_with_the_requirement(study):
     for error in ("BackboneError", "TaskError", "ExportWishError", "SettingError", "WishError"):
         assert issubclass(getattr(deltaspace.errors, error), ValueError)
     with pytest.raises(deltaspace.errors.SettingError, match="rank must be a whole number of at least 1; got -1"):
@@ -229,7 +229,7 @@ def test_a_description_is_text_and_html(study):
 
 
 def test_a_description_is_text_in_a_notebook_too(monkeypatch):
-    """There a console of rich displays what it prints, and leaves its file empty."""
+    """Test rich consoles in notebooks, which display their output and leave the file empty."""
     import rich.console
 
     expected = str(deltaspace.describe("lora_qv", ROBERTA))
@@ -237,7 +237,7 @@ def test_a_description_is_text_in_a_notebook_too(monkeypatch):
     assert str(deltaspace.describe("lora_qv", ROBERTA)) == expected
 
 
-def test_type_checkers_of_users_are_told_that_there_are_types():
+def test_packages_have_type_markers():
     packages = ("search_space", "trial_runner", "studies", "dashboards", "deltaspace")
     assert [name for name in packages if not (ROOT / name / "py.typed").exists()] == []
 

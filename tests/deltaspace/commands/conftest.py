@@ -9,7 +9,7 @@ from deltaspace.commands.main import main
 
 @pytest.fixture
 def ran(capsys) -> Callable[..., tuple[int, str, str]]:
-    """Runs a command line: its exit code, stdout and stderr."""
+    """Run a command line; return its exit code, stdout and stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -20,7 +20,7 @@ def ran(capsys) -> Callable[..., tuple[int, str, str]]:
 
 @pytest.fixture
 def printed(ran) -> Callable[..., str]:
-    """Runs a command line that must succeed and say nothing else: what it prints."""
+    """Run a command line that must succeed without messages; return its output."""
 
     def run(*arguments: str) -> str:
         code, out, err = ran(*arguments)

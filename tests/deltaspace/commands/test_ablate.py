@@ -1,4 +1,4 @@
-"""``deltaspace ablate`` and ``show`` of what it has trained. The runner is trivial; its scores are made up."""
+"""``deltaspace ablate``, and ``show`` of an ablation. The runner is trivial; its scores are made up."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Run) -> Run:
-    """Runs a command in a storage with the study ``reviews``; returns exit code, stdout and stderr."""
+    """Run a command in a storage with the study ``reviews``; return exit code, stdout and stderr."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     monkeypatch.setenv("DELTASPACE_STORAGE", url)
     launch_study(url, tmp_path)

@@ -30,7 +30,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A study of 120 reviews, all of which are cut."""
+    """Write a study of 120 reviews, all of which are cut."""
     monkeypatch.chdir(tmp_path)
     words = [WORDS[number % 3 == 0] for number in range(120)]
     rows = [{"text": f"number {n} was rather {word} to look at", "label": word} for n, word in enumerate(words)]
@@ -84,7 +84,7 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(study, capsys, monke
     assert not printed.err
 
 
-def test_without_steps_nothing_is_trained(study, capsys, monkeypatch):
+def test_check_without_steps_does_not_train(study, capsys, monkeypatch):
     import studies.preflight
 
     monkeypatch.setattr(studies.preflight, "measured_speed", None)
@@ -121,7 +121,7 @@ def test_texts_are_timed_too(family, study, tiny_backbone, capsys):
     assert found["speed"]["final_example_seconds"] > 0
 
 
-def test_a_backbone_that_cannot_be_used_is_said_with_what_fails(tmp_path, monkeypatch, capsys):
+def test_unusable_backbone_is_reported_with_its_problem(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
     config = {"model_type": "gpt_oss", "vocab_size": 90, "head_dim": 16, "num_local_experts": 2, **sizes}

@@ -21,7 +21,7 @@ PAGES = ("dashboard", "report", "rename", "delete", "archive", "backup", "merge"
 
 @pytest.fixture
 def run(sample_storage, monkeypatch, printed) -> Callable[..., str]:
-    """Runs a command line that must succeed, on the sample storage, and returns what it prints."""
+    """Run a command line that must succeed on the sample storage; return its output."""
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
     return printed
 
@@ -91,7 +91,7 @@ def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(run, tmp_path, 
 HOSTILE = "\x1b[2J\x07\x9b31m\u202egnp\u2066\r"
 
 
-def test_a_terminal_obeys_nothing_that_a_query_answers(run, capsys):
+def test_query_output_has_no_control_codes(run, capsys):
     sql = (
         "select 'a' || char(27) || '[2J' || char(7, 155) || '31m' || char(8238, 8294, 13) || 'z' as " + '"\x1b]0;x\x07"'
     )
@@ -136,7 +136,7 @@ def test_every_command_has_help_with_defaults_and_examples(run, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_says_what_their_help_says(name):
+def test_list_of_commands_equals_their_help(name):
     command = cli.get_command(None, name)  # type: ignore[arg-type]
     assert command is not None
     assert (command.help or "").splitlines()[0] == COMMANDS[name]

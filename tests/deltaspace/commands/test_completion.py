@@ -1,4 +1,4 @@
-"""What a shell is offered: the scripts, and what they call with half a line."""
+"""Shell completion: the scripts, and the words that they get for half a line."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ Offered = Callable[..., list[str]]
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sample_storage: str) -> Offered:
-    """What bash is told to offer for the last of some words; the sample storage is the usual one."""
+    """Return the completions of bash for the last of some words, on the sample storage."""
     monkeypatch.setenv("DELTASPACE_STORAGE", sample_storage)
     monkeypatch.setenv("_DELTASPACE_COMPLETE", "bash_complete")
 
@@ -54,7 +54,7 @@ def test_another_storage_has_other_studies_and_none_is_an_error(offered, tmp_pat
     assert offered("show", "--storage", sample_storage, "") == ["plain,sample"]
 
 
-def test_nothing_is_made_or_said_while_a_line_is_completed(offered, tmp_path, monkeypatch):
+def test_completion_creates_no_files_and_prints_no_errors(offered, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert offered("launch", "docstrings", "--log", "events.jsonl", "--qui") == ["plain,--quiet"]
     assert list(tmp_path.iterdir()) == []

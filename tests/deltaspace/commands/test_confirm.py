@@ -22,7 +22,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 class Factory(TrivialFactory):
-    """Makes runners whose scores are told by the number of the trial: trial 2 of the search is the best."""
+    """Factory of runners with scores by trial number: trial 2 of the search is the best."""
 
     scores = (0.60, 0.55, 0.90, 0.80)
 
@@ -32,7 +32,7 @@ class Factory(TrivialFactory):
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the study ``reviews``."""
+    """Return a folder with the study ``reviews``."""
     folder = tmp_path_factory.mktemp("searched")
     search = {"sampler": "random", "published": ["mam_adapter", "bitfit"]}
     study = small_study(folder, name="reviews", trials=4, steps=4, first_rung=None, search=search, fleet={"pack": 4})
@@ -42,7 +42,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(searched, tmp_path, monkeypatch, ran) -> Run:
-    """Runs ``deltaspace confirm`` in a storage of its own; returns exit code, stdout and stderr."""
+    """Run ``deltaspace confirm`` in a storage of its own; return exit code, stdout and stderr."""
     shutil.copytree(searched, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     # the first contender is the winner, its runs above those of all others
@@ -117,7 +117,7 @@ def test_studies_lists_a_confirmation_as_one(run):
     assert "see 'show reviews-confirm'" in out
 
 
-def test_show_prints_what_confirm_printed(run):
+def test_show_prints_the_output_of_confirm(run):
     printed = run("reviews", "--quiet")[1]
     assert run("reviews-confirm", name="show") == (0, printed, "")
     told = json.loads(run("reviews-confirm", "--json", name="show")[1])
@@ -154,7 +154,7 @@ MISUSED = [
 ]
 
 
-def test_misuse_is_said_and_records_nothing(run):
+def test_misuse_is_refused_and_not_recorded(run):
     for arguments, problem in MISUSED:
         code, out, err = run(*arguments, "--quiet")
         assert (code, out) == (2, ""), arguments

@@ -19,7 +19,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(printed) -> Run:
-    """Runs a command line that must succeed, on a backbone of the test data, and returns what it prints."""
+    """Run a command line that must succeed on a backbone of the test data; return its output."""
     return lambda *arguments, backbone: printed(*arguments, "--backbone", str(BACKBONES / backbone))
 
 
@@ -30,8 +30,8 @@ def counted(run: Run, method: str, backbone: str, *settings: str) -> dict[str, A
     return data
 
 
-def test_a_count_has_what_is_attached_and_every_convention(run):
-    """MAM on BART-large: 27,377,664 weights are printed as 6.7%, and 86,810,976 parameters were trained."""
+def test_count_has_attached_parameters_and_every_convention(run):
+    """Test MAM on BART-large: 27,377,664 weights are printed as 6.7%, and 86,810,976 parameters were trained."""
     found = counted(run, "mam_adapter", "bart_large", "l=30", "r=512", "mid=800")
     config = json.loads((BACKBONES / "bart_large" / "config.json").read_text())
     assert (found["weights_only"], found["stored"], found["trained"]) == (27_377_664, 27_414_528, 86_810_976)
@@ -137,7 +137,7 @@ def test_methods_have_their_citations_and_settings(run):
         ),
     ],
 )
-def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(run, backbone, invalid):
+def test_methods_marks_invalid_methods_with_their_reasons(run, backbone, invalid):
     views = json.loads(run("methods", "--json", backbone=backbone))
     found = {view["name"]: view["invalid"] for view in views if view["invalid"] is not None}
     assert set(found) == set(invalid)
@@ -149,7 +149,7 @@ def test_methods_marks_what_is_not_valid_on_a_backbone_and_why(run, backbone, in
         assert any(line.startswith(f"{name} ") and "not valid here" in line for line in text.splitlines())
 
 
-def test_a_description_of_a_method_outside_the_sublayers_says_so(run):
+def test_description_names_sites_outside_the_sublayers(run):
     text = run("describe", "p_tuning", backbone="roberta_base")
     assert "input <- [E(P), input]; P: 20 × 768" in text
     assert "embed" in text

@@ -1,4 +1,4 @@
-"""``deltaspace dashboard``, and what serves beside a launch: what they say, and whom they refuse."""
+"""``deltaspace dashboard``, and the server of a launch: their output, and refused clients."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ TOKEN = "a-secret-of-the-team"
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What is served is kept: its storage, port and token."""
+    """Record the storage, port and token of the server instead of serving."""
     found = SimpleNamespace()
 
     def serve(url: str, policy: AccessPolicy, listener: socket.socket, query_url: str = "") -> None:
@@ -49,7 +49,7 @@ def test_a_study_opens_on_its_page(served, sample_storage, capsys):
     assert "no study 'simple'" in capsys.readouterr().err
 
 
-def test_the_browser_is_opened_when_it_is_asked_for(served, sample_storage, monkeypatch):
+def test_browser_is_opened_on_request(served, sample_storage, monkeypatch):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert main(["dashboard", "--storage", sample_storage, "--port", "0"]) == 0
@@ -86,14 +86,14 @@ def test_bad_values_of_a_proxy_are_refused_in_a_line(served, sample_storage, cap
     assert refusal.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_said(sample_storage, capsys):
+def test_taken_port_is_reported(sample_storage, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["dashboard", "--storage", sample_storage, "--port", str(port)]) == 1
     assert f"cannot listen on 127.0.0.1 port {port}: " in capsys.readouterr().err
 
 
-def test_what_is_missing_is_said(sample_storage, capsys, monkeypatch):
+def test_missing_package_is_reported(sample_storage, capsys, monkeypatch):
     monkeypatch.setattr(deltaspace.commands.dashboard, "find_spec", lambda name: None if name == "plotly" else name)
     assert main(["dashboard", "--storage", sample_storage]) == 1
     assert "needs plotly; not installed. Run: pip install 'deltaspace[dashboard]'" in capsys.readouterr().err
@@ -123,7 +123,7 @@ def answers(address: str) -> bool:
 
 
 @pytest.mark.slow
-def test_beside_a_launch_another_process_serves_until_it_is_over(sample_storage):
+def test_process_of_a_launch_serves_until_it_ends(sample_storage):
     with dashboard_process(sample_storage, port=0) as address:
         end = time.monotonic() + 60
         while not answers(address) and time.monotonic() < end:

@@ -45,7 +45,7 @@ def test_some_views_are_json_with_their_tables(run):
         (["other"], 2, "no study 'other'"),
     ],
 )
-def test_misuse_is_said_in_a_line(run, arguments, code, words):
+def test_misuse_is_refused_in_one_line(run, arguments, code, words):
     found, out, err = run("discover", *arguments)
     assert (found, out) == (code, "")
     assert words in err
@@ -57,7 +57,7 @@ Discovered = tuple[tuple[Card, ...], tuple[str, ...]]
 
 @pytest.fixture(scope="module")
 def found() -> Discovered:
-    """Cards of a study, and what can be quoted of them."""
+    """Return the cards of a study and its summary."""
     space = whole_space()
     knowledge = StudyPosterior(space, drawn(space, 40), metric="accuracy")
     cards = tuple(discovered(knowledge))
@@ -79,7 +79,7 @@ def test_a_few_sentences_come_first_then_at_most_forty_lines(found):
     assert not any("not resolved" in line for line in lines)
 
 
-def test_all_rows_and_notes_are_shown_where_they_are_asked_for(found):
+def test_all_rows_and_notes_are_shown_on_request(found):
     lines = shown(found, is_whole=True)
     text = " ".join(line.strip() for line in lines)
     for card in found[0]:

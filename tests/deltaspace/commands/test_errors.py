@@ -1,4 +1,4 @@
-"""What goes wrong on the command line: one line on stderr and an exit code, but bugs keep their traceback."""
+"""Errors on the command line: one line on stderr and an exit code, but bugs keep their traceback."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
     ],
 )
-def test_one_line_says_what_is_wrong(capsys, arguments, code, said):
+def test_error_is_one_line_with_its_exit_code(capsys, arguments, code, said):
     got_code, line = refused(capsys, *arguments)
     assert said in line
     assert got_code == code
@@ -119,7 +119,7 @@ def test_no_command_at_all_shows_the_help(capsys):
 
 
 @pytest.mark.parametrize("arguments", [["count", "lora_qv"], ["methods"], ["describe", "lora_qv"]])
-def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(capsys, tmp_path, arguments):
+def test_error_of_an_unregistered_backbone_names_the_check(capsys, tmp_path, arguments):
     (tmp_path / "config.json").write_text('{"model_type": "opt"}')
     code, line = refused(capsys, *arguments, "--backbone", str(tmp_path))
     assert code == 2
@@ -127,6 +127,6 @@ def test_of_a_backbone_of_no_family_it_is_said_how_to_find_out_more(capsys, tmp_
     assert line.endswith(f"deltaspace check --backbone {tmp_path}")
 
 
-def test_what_the_system_says_of_a_file_is_one_line(capsys):
+def test_system_error_of_a_file_is_one_line(capsys):
     name = 300 * "9"
     assert refused(capsys, "backup", name) == (1, f"{name} cannot be used: File name too long.")

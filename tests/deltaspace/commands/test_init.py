@@ -27,8 +27,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def said(here: Path, ran: Callable[..., tuple[int, str, str]]) -> Run:
-    """Runs a command line that must come to an exit status, and returns what it says on stderr."""
+def run_init(here: Path, ran: Callable[..., tuple[int, str, str]]) -> Run:
+    """Run ``deltaspace init``, which must have an exit status; return its stderr."""
 
     def invoke(*arguments: str, status: int = 0) -> str:
         code, _, err = ran("init", "--no-steps", *arguments)
@@ -43,19 +43,19 @@ def write_csv(file: Path, rows: Sequence[Mapping[str, object]] = ROWS) -> None:
     pandas.DataFrame(rows).to_csv(file, index=False)
 
 
-def test_a_label_of_numbers_may_be_a_class_or_a_scale(said, here):
+def test_a_label_of_numbers_may_be_a_class_or_a_scale(run_init, here):
     stars = [{"review": f"{number} of the films that I saw this year", "stars": number % 5} for number in range(200)]
     write_csv(here / "stars.csv", stars)
-    said("stars.csv")
+    run_init("stars.csv")
     assert (
         "# stars has 5 whole numbers, read as classes; to learn them as a scale: --kind regression --label stars.\n"
         in (here / "stars.yaml").read_text()
     )
 
 
-def test_a_file_becomes_a_commented_study_file(said, here):
+def test_a_file_becomes_a_commented_study_file(run_init, here):
     write_csv(here / "reviews.csv")
-    told = said("reviews.csv")
+    told = run_init("reviews.csv")
     assert told.splitlines()[0].startswith("classification: train ")
     assert "validation: carved from train by a hash of the text" in told
     assert told.endswith("wrote reviews.yaml; look it over, then: deltaspace check reviews.yaml\n")
@@ -69,39 +69,39 @@ def test_a_file_becomes_a_commented_study_file(said, here):
     assert study.task.max_tokens % 8 == 0
 
 
-def test_a_study_file_elsewhere_finds_the_data_and_the_backbone(said, here, tiny_backbone):
+def test_study_file_in_another_folder_finds_data_and_backbone(run_init, here, tiny_backbone):
     write_csv(here / "data" / "train.csv")
     (here / "studies").mkdir()
-    said("data", "--output", "studies/mine.yaml", "--name", "mine", "--backbone", str(tiny_backbone("roberta")))
+    run_init("data", "--output", "studies/mine.yaml", "--name", "mine", "--backbone", str(tiny_backbone("roberta")))
     written = yaml.safe_load((here / "studies" / "mine.yaml").read_text())
     assert written["task"]["folder"] == "../data"
     assert read_specification("studies/mine.yaml").task.folder == str(here / "data")
 
 
 @pytest.mark.parametrize("given", ["data", "data/train.csv"])
-def test_folder_of_data_stays_absolute_or_relative(said, here, given):
+def test_folder_of_data_stays_absolute_or_relative(run_init, here, given):
     write_csv(here / "data" / "train.csv")
     (here / "studies").mkdir()
     for name, data, folder in (("far", str(here / given), str(here / "data")), ("near", given, "../data")):
-        said(data, "--output", f"studies/{name}.yaml")
+        run_init(data, "--output", f"studies/{name}.yaml")
         assert yaml.safe_load((here / "studies" / f"{name}.yaml").read_text())["task"]["folder"] == folder
         assert read_specification(f"studies/{name}.yaml").task.folder == str(here / "data")
 
 
-def test_nothing_is_overwritten_unless_it_is_said(said, here):
+def test_study_file_is_overwritten_only_on_request(run_init, here):
     write_csv(here / "reviews.csv")
     (here / "reviews.yaml").write_text("mine")
-    assert "the study file must be new; reviews.yaml is there already" in said("reviews.csv", status=2)
+    assert "the study file must be new; reviews.yaml is there already" in run_init("reviews.csv", status=2)
     assert (here / "reviews.yaml").read_text() == "mine"
-    said("reviews.csv", "--overwrite")
+    run_init("reviews.csv", "--overwrite")
     assert (here / "reviews.yaml").read_text() != "mine"
 
 
-def test_files_are_the_splits_that_their_names_say(said, here):
+def test_names_of_files_determine_their_splits(run_init, here):
     write_csv(here / "d" / "my_train.csv")
     write_csv(here / "d" / "my-valid.csv", ROWS[:10])
     write_csv(here / "d" / "eval.csv", ROWS[10:20])
-    said("d/my_train.csv", "d/my-valid.csv", "d/eval.csv", "--name", "three")
+    run_init("d/my_train.csv", "d/my-valid.csv", "d/eval.csv", "--name", "three")
     task = read_specification("three.yaml").task
     assert task.splits == {"train": "my_train.csv", "validation": "my-valid.csv", "test": "eval.csv"}
 
@@ -139,13 +139,13 @@ def test_what_is_no_table_is_refused(here):
         deltaspace.init(5, name="number", takes_steps=False)
 
 
-def test_a_text_task_needs_its_backbone_in_a_line(said, here, monkeypatch):
+def test_a_text_task_needs_its_backbone_in_a_line(run_init, here, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(here / "empty"))
     articles = [{"article": f"words and words {n} " * 9, "headline": f"words {n} and"} for n in range(60)]
     write_rows(here / "train.jsonl", articles)
-    assert "needs a backbone that generates" in said(
+    assert "needs a backbone that generates" in run_init(
         "train.jsonl", "--name", "news", "--backbone", "embedded", status=2
     )
-    assert "backbone must be 'embedded', a folder" in said("train.jsonl", "--name", "news", status=2)
+    assert "backbone must be 'embedded', a folder" in run_init("train.jsonl", "--name", "news", status=2)
     assert not (here / "news.yaml").exists()

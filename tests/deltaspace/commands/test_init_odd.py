@@ -95,7 +95,7 @@ def test_what_cannot_be_a_study_is_one_line(case: str, here: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", [keys for n in range(1, 5) for keys in combinations(ROLES, n)], ids="-".join)
-def test_one_column_for_whatever_is_a_study_or_refused(keys: tuple[str, ...], here: Path) -> None:
+def test_one_column_for_several_roles_is_accepted_or_refused(keys: tuple[str, ...], here: Path) -> None:
     (here / "data.csv").write_text(separated(TEXTS))
     with suppress(RunnerError, StudiesError):
         deltaspace.init("data.csv", **dict.fromkeys(keys, "label"), backbone="embedded", takes_steps=False)
@@ -140,7 +140,7 @@ def test_a_place_without_data_is_one_line(case: str, here: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_may_not_be_read_is_said_not_to_be_there(here: Path) -> None:
+def test_broken_link_is_reported_as_a_missing_file(here: Path) -> None:
     (here / "data.csv").symlink_to(here / "gone.csv")
     with pytest.raises(RunnerError, match=r"there is no data\.csv"):
         deltaspace.init("data.csv", takes_steps=False)

@@ -43,7 +43,7 @@ def test_a_data_set_goes_through_init_and_check_without_an_edit(name, tmp_path, 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HERE, reason="the data sets are not beside the repository")
-def test_dialogues_and_scales_are_seen_for_backbones_that_can_learn_them(tmp_path, monkeypatch, tiny_backbone):
+def test_dialogues_and_scales_need_a_matching_backbone(tmp_path, monkeypatch, tiny_backbone):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     backbone = chat_backbone(tiny_backbone("llama"), tmp_path / "talks", THINKING)

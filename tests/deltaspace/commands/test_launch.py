@@ -128,7 +128,7 @@ def test_what_fails_later_is_a_failure(launched, capsys):
 
 
 @pytest.mark.parametrize(("is_interrupted", "code"), [(True, 130), (False, 0)], ids=["by Ctrl-C", "time is used up"])
-def test_a_launch_that_stopped_says_how_to_go_on(launched, capsys, is_interrupted, code):
+def test_stopped_launch_explains_how_to_continue(launched, capsys, is_interrupted, code):
     launched.is_interrupted = is_interrupted
     launched.reason = "stopped after 3 of 6 trials: whatever the words, Ctrl-C among them"
     assert main(["launch", "docstrings"]) == code

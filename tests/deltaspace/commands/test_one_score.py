@@ -48,7 +48,7 @@ def printed(planted: Planted, capsys: pytest.CaptureFixture[str]) -> Callable[..
     return call
 
 
-def asked(planted: Planted, sql: str) -> list[Any]:
+def first_column(planted: Planted, sql: str) -> list[Any]:
     return Study.open("planted", planted.ledger.url).query(sql).iloc[:, 0].tolist()
 
 
@@ -62,9 +62,9 @@ def test_every_surface_shows_the_mean_of_the_trainings(planted, printed):
         "best": json.loads(printed("best", "planted", "--json"))["trial"]["score"],
         "trial": json.loads(printed("trial", "planted", "4", "--json"))["trial"]["score"],
         "studies": json.loads(printed("studies", "--json"))[0]["best_score"],
-        "leaderboard": asked(planted, "SELECT score FROM leaderboard ORDER BY place")[0],
-        "budget_use": asked(planted, "SELECT score FROM budget_use WHERE trial = 4")[0],
-        "fronts": max(asked(planted, "SELECT score FROM fronts")),
+        "leaderboard": first_column(planted, "SELECT score FROM leaderboard ORDER BY place")[0],
+        "budget_use": first_column(planted, "SELECT score FROM budget_use WHERE trial = 4")[0],
+        "fronts": max(first_column(planted, "SELECT score FROM fronts")),
         "tally": planted.ledger.tally(planted.study.id).best,
         "figure": max(
             value for trace in leaderboard_figure(leaderboard(planted.ledger, "planted")).data for value in trace["x"]
@@ -87,15 +87,15 @@ def test_every_surface_shows_the_mean_of_the_trainings(planted, printed):
 
 def test_a_replicate_keeps_its_own_score(planted, printed):
     assert json.loads(printed("trial", "planted", "7", "--json"))["trial"]["score"] == SCORES[1]
-    assert asked(planted, "SELECT score FROM budget_use WHERE trial > 6 ORDER BY trial") == [*SCORES[1:]]
+    assert first_column(planted, "SELECT score FROM budget_use WHERE trial > 6 ORDER BY trial") == [*SCORES[1:]]
 
 
 def interval(score: float) -> str:
-    """A share of right answers and half of its 95% interval, by the binomial distribution."""
+    """Format a share of right answers and half of its 95% binomial interval."""
     return f"{score:.4f} ± {1.959963984540054 * math.sqrt(score * (1 - score) / EXAMPLES):.4f}"
 
 
-def test_interval_beside_a_score_is_binomial_on_every_surface(planted):
+def test_interval_of_a_score_is_binomial_on_every_surface(planted):
     board = leaderboard(planted.ledger, "planted")
     said = screen(leaderboard_table(board))
     assert f"best accuracy: {interval(MEAN)}, trial 4" in said

@@ -1,4 +1,4 @@
-"""What is printed where stdout takes few characters."""
+"""Output where the encoding of stdout has few characters."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from deltaspace.commands.main import main
 
 
 def printed(arguments: list[str], encoding: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The output of a command, which must succeed, on a stdout of an encoding."""
+    """Return the output of a command, which must succeed, on a stdout of an encoding."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
     monkeypatch.setattr(sys, "stdout", streams[0])
     monkeypatch.setattr(sys, "stderr", streams[1])
@@ -20,7 +20,7 @@ def printed(arguments: list[str], encoding: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "koi8-r", "utf-8"])
-def test_table_is_printed_whatever_the_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_is_printed_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(["describe", "mam_adapter"], encoding, monkeypatch)
     assert "4 (relu(x_ffn" in text
     assert ("λ" if encoding == "utf-8" else "lambda") in text

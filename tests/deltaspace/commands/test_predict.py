@@ -31,7 +31,7 @@ TRANSLATION: dict[str, Any] = {
 
 
 def rows_of(size: int) -> list[dict[str, Any]]:
-    """Texts of different lengths, so that batches are of another order than lines."""
+    """Return texts of different lengths, so that batches have another order than lines."""
     rows = []
     for number in range(size):
         text = " ".join([*WORDS[: 1 + (number * 5) % 7], str(number)])
@@ -46,7 +46,7 @@ def as_lines(rows: list[dict[str, Any]]) -> str:
 
 
 def trained(folder: Path, backbone: Path, task: dict[str, Any], patch: pytest.MonkeyPatch) -> Path:
-    """An export of three steps."""
+    """Train three steps and return the export."""
     rows = rows_of(40)
     for name, some in {"train": rows[:20], "validation": rows[20:30], "test": rows[30:]}.items():
         write_rows(folder / "task" / f"{name}.jsonl", some)
@@ -61,14 +61,14 @@ def trained(folder: Path, backbone: Path, task: dict[str, Any], patch: pytest.Mo
 
 @pytest.fixture(scope="module")
 def pairs(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The export of a classification of pairs."""
+    """Return the export of a classification of pairs."""
     with pytest.MonkeyPatch.context() as patch:
         return trained(tmp_path_factory.mktemp("pairs"), tiny_backbone("roberta"), PAIR, patch)
 
 
 @pytest.fixture
 def predict(pairs, tmp_path, ran) -> Predict:
-    """Runs the command on some lines in place of those before; its exit code, stdout and stderr."""
+    """Run the command on some lines; return its exit code, stdout and stderr."""
 
     def run(lines: str | bytes, *options: str, folder: Path = pairs) -> tuple[int, str, str]:
         data = lines.encode() if isinstance(lines, str) else lines
@@ -172,7 +172,7 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "in.jsonl of "),
     ],
 )
-def test_a_bad_line_is_named_and_nothing_is_written(predict, tmp_path, lines, said):
+def test_bad_line_is_named_and_no_output_written(predict, tmp_path, lines, said):
     code, out, err = predict(lines)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
@@ -257,7 +257,7 @@ def test_without_a_task_the_keys_of_the_text_must_be_given(predict, pairs, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["t5", "gpt2", "bart", "t5_gated"])
-def test_an_export_of_a_text_task_writes_what_the_trial_wrote(
+def test_export_of_a_text_task_generates_the_same_texts(
     predict, tiny_backbone, tmp_path_factory, tmp_path, monkeypatch, family
 ):
     import sacrebleu

@@ -79,7 +79,7 @@ DEEP = ("torch", "ray", "transformers", "optuna", "sqlalchemy")
         (["space", "docstrings", "--set", f"backbone={ROBERTA}", "--draw", "1", "--json"], DEEP),
     ],
 )
-def test_a_command_loads_nothing_that_it_does_not_need(arguments: list[str], absent: tuple[str, ...]) -> None:
+def test_command_loads_only_the_modules_it_needs(arguments: list[str], absent: tuple[str, ...]) -> None:
     script = (
         "import sys\n"
         "from deltaspace.commands.main import main\n"
@@ -105,7 +105,7 @@ sys.exit(main())
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "deltaspace: interrupted.\n")
 
 
-def test_nothing_is_imported_before_an_interrupt_is_one_line() -> None:
+def test_entry_point_imports_no_other_module() -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules); import deltaspace.entry_point; "
         "print(sorted(set(sys.modules) - before))"

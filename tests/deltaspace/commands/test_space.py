@@ -18,7 +18,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(tmp_path, printed) -> Run:
-    """Prints the space of a study on RoBERTa-base, or where the options say."""
+    """Print the space of a study on RoBERTa-base, or of the options."""
     study = tmp_path / "study.yaml"
     study.write_text(f"name: wide\nbackbone: {ROBERTA}\ntask: {{name: docstrings}}\nbudget: 0.5%\n")
     return lambda *options: printed("space", str(study), *options)
@@ -31,12 +31,12 @@ def read(text: str) -> dict[str, Any]:
 
 @pytest.fixture
 def usual(run) -> dict[str, Any]:
-    """The space without further options, as JSON."""
+    """Return the default space as JSON."""
     return read(run("--json"))
 
 
 def row(text: str, name: str) -> list[int]:
-    """The numbers of a row of the table of sizes."""
+    """Return the numbers of a row of the table of sizes."""
     sizes = text.partition("product of the dimensions")[2]
     (line,) = [line for line in sizes.splitlines() if line.startswith(name)]
     return [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", line.removeprefix(name))]
@@ -88,7 +88,7 @@ def test_published_points_alone_have_a_space_too(run):
         (("docstrings", "--set", "budget=10"), 2, "must allow at least one configuration; got 10 parameters"),
     ],
 )
-def test_what_cannot_be_shown_is_said(options, code, said, capsys):
+def test_invalid_space_is_reported(options, code, said, capsys):
     assert main(["space", *options]) == code
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -20,7 +20,7 @@ Train = Callable[..., tuple[int, str, str]]
 
 
 def sentences(size: int, seed: int) -> list[dict[str, str]]:
-    """Rows whose label says whether there is an x among the words."""
+    """Return rows whose label depends on an x among the words."""
     draw = random.Random(seed)
     rows = []
     for row in range(size):
@@ -31,7 +31,7 @@ def sentences(size: int, seed: int) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study file of a task of two labels on a tiny encoder."""
+    """Write a study file of a task of two labels on a tiny encoder."""
     folder = tmp_path_factory.mktemp("train")
     write_splits(folder / "task", sentences, 24, 12, 12)
     mapping = {
@@ -48,7 +48,7 @@ def study(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def train(study, monkeypatch, ran) -> Train:
-    """Runs the command on the study with three steps; its exit code, stdout and stderr."""
+    """Run the command on the study with three steps; return its exit code, stdout and stderr."""
     monkeypatch.chdir(study.parent)
     usual = ("--task", str(study), "--steps", "3")
     return lambda what, output, *options: ran("train", what, *usual, "--output", str(output), *options)
@@ -141,7 +141,7 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train, tmp_p
         ("lora_qv", ("--backbone", "./nowhere"), 2, "nowhere"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(train, tmp_path, what, options, code, said):
+def test_bad_input_is_one_line_without_files(train, tmp_path, what, options, code, said):
     found, out, err = train(what, tmp_path / "new", *options)
     assert (found, out) == (code, ""), err
     (line,) = err.splitlines()

@@ -1,4 +1,4 @@
-"""The version, and what a report of a bug needs."""
+"""Version, and facts for a bug report."""
 
 import json
 import platform
