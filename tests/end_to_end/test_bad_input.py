@@ -1,4 +1,4 @@
-"""What a user can get wrong: one clear line, the right exit status, nothing half done."""
+"""Mistakes of a user: one clear line, the right exit status, no partial work."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ WORDS = ("good", "fine", "great", "nice", "bad", "poor", "awful", "worse")
 
 
 def rows(count: int, offset: int) -> list[dict[str, Any]]:
-    """Texts whose label shows in their words."""
+    """Return texts whose label depends on their words."""
     return [
         {"text": f"{WORDS[(index * 3 + offset) % 8]} {index} {offset}", "label": int((index * 3 + offset) % 8 < 4)}
         for index in range(count)
@@ -27,7 +27,7 @@ def rows(count: int, offset: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def study(tmp_path: Path, tiny_backbone: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A study that would run: a tiny backbone, forty texts, one process. Tests break one thing each."""
+    """Return a valid study of a tiny backbone and forty texts in one process, of which tests break one part."""
     monkeypatch.chdir(tmp_path)
     write_splits(tmp_path / "data", rows, 40, 12, 12)
     return {
@@ -48,7 +48,7 @@ def launch(study: dict[str, Any], *options: str) -> int:
 
 
 def refusal(study: dict[str, Any], capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    """What is printed when a launch is refused before any work."""
+    """Return the error of a launch that is refused before any work."""
     assert launch(study, *options) == 2
     error = capsys.readouterr().err
     assert "Traceback" not in error
@@ -87,7 +87,7 @@ def test_the_smallest_budget_that_is_named_really_fits(study, capsys):
         ("robertta", "Did you mean 'roberta'?"),
     ],
 )
-def test_a_backbone_that_cannot_be_used_is_refused_with_what_can(study, capsys, tmp_path, family, expected):
+def test_unusable_backbone_is_refused_with_alternatives(study, capsys, tmp_path, family, expected):
     folder = tmp_path / "other"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"model_type": family}))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A head without a GPU, which is the launching machine; tests add what else they need."""
+    """Start a head without a GPU, which is the launching machine; tests add other nodes."""
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
         cluster.start()
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Study]]:
-    """Makes studies that are launched on the cluster, with a file ``brake`` beside their folder."""
+    """Build studies that are launched on the cluster, with a file ``brake`` beside their folder."""
     for name, value in cluster.settings.items():
         monkeypatch.setenv(name, value)
     studies: list[Study] = []
@@ -53,11 +53,11 @@ def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
-    """Attempts and events of a study."""
+    """Return the attempts and events of a study."""
     return query_study(study.url, "trivial", lambda ledger, own: (ledger.attempts(own.id), ledger.events(own.id)))
 
 
-def test_trials_of_a_node_that_dies_go_on_elsewhere_and_a_new_node_is_used(cluster, new_study, tmp_path):
+def test_trials_of_a_dead_node_continue_and_a_new_node_is_used(cluster, new_study, tmp_path):
     study = new_study(16, workers="auto")
     (tmp_path / "brake").touch()
     own_disk = has_own_disks()

@@ -1,4 +1,4 @@
-"""The dashboard as a person sees it: in a browser, against studies that are finished, that run, that are hostile."""
+"""Dashboard in a browser, against studies that are finished, running or hostile."""
 
 import csv
 import http.server
@@ -60,7 +60,7 @@ def opened() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """As a reader has it: a file, and the folder of a backbone, both where the dashboard is started."""
+    """Return a storage in the working directory, a file beside the folder of a backbone."""
     folder = tmp_path_factory.mktemp("shown")
     shutil.copytree(BACKBONE, folder / BACKBONE.name)
     with pytest.MonkeyPatch.context() as patch:
@@ -88,8 +88,8 @@ def look(opened: Any, address: str) -> Iterator[Tab]:
 
 
 @contextmanager
-def looking(opened: Any, url: str, policy: AccessPolicy | None = None) -> Iterator[Tab]:
-    """At a dashboard of a storage of its own."""
+def dashboard_tab(opened: Any, url: str, policy: AccessPolicy | None = None) -> Iterator[Tab]:
+    """Open a dashboard of a storage of its own."""
     with serving(url, policy) as address, tab(opened, address) as look:
         yield look
 
@@ -101,7 +101,7 @@ def wait_for_views(look: Tab) -> None:
 
 
 def shown_numbers(look: Tab) -> list[int]:
-    """The trials of the board, from the top."""
+    """Return the trials of the board, from the top."""
     numbers = "(rows) => rows.map((row) => Number(row.dataset.number))"
     return [*look.page.eval_on_selector_all("#board tbody tr", numbers)]
 
@@ -131,7 +131,7 @@ def test_every_page_has_an_address_here():
 
 
 @pytest.mark.parametrize(("width", "scheme"), WINDOWS)
-def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(opened, address, tmp_path, width, scheme):
+def test_pages_show_their_study_fit_and_are_accessible(opened, address, tmp_path, width, scheme):
     folder = PICTURES if os.environ.get(WRITE) == "1" else tmp_path
     with tab(opened, address, width=width, scheme=scheme) as look:
         for name, path in PATHS.items():
@@ -152,7 +152,7 @@ def test_pages_show_their_study_fit_their_window_and_keep_nobody_out(opened, add
 
 
 def _make_small(picture: Path) -> None:
-    """Keep of a picture as many colours as one can tell apart."""
+    """Reduce the colours of a picture as far as they stay distinguishable."""
     from PIL import Image
 
     with Image.open(picture) as found:
@@ -161,7 +161,7 @@ def _make_small(picture: Path) -> None:
 
 
 def _is_documented(name: str, width: int, scheme: str) -> bool:
-    """Every page in light at both widths, and one in dark."""
+    """Return whether the documentation has this picture: every page in light, and one in dark."""
     return scheme == "light" or (name, width) == ("trial", 1280)
 
 
@@ -329,7 +329,7 @@ _ON_THE_LAST_AXIS = """([low, high]) => {
 }"""
 
 
-def test_the_timeline_has_every_attempt_beside_its_worker(look, storage):
+def test_timeline_has_every_attempt_at_its_worker(look, storage):
     with Ledger.open(storage, read_only=True) as ledger:
         attempts = ledger.attempts(1)
     look.open(PATHS["timeline"]).settle()
@@ -378,7 +378,7 @@ def test_columns_are_chosen_and_the_table_is_taken_away(look, trials):
 def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'noted.db'}"
     planted = Planted(url, 6)
-    with looking(opened, url) as look:
+    with dashboard_tab(opened, url) as look:
         look.open(f"{STUDY}trial/?number=3").settle()
         look.page.get_by_label("Note").fill("diverged at first\n<b>try</b> a lower rate")
         planted.ledger.annotate(planted.study.id, EventKind.TAGS, "of another", 3)
@@ -399,7 +399,7 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         assert look.text("#board td .tag") == "odd"
         look.open(f"{STUDY}compare/?trials=2,3")
         look.wait_for_text("tbody", "<b>try</b> a lower rate")
-    with looking(opened, url, AccessPolicy(read_only=True)) as look:
+    with dashboard_tab(opened, url, AccessPolicy(read_only=True)) as look:
         look.open(STUDY)
         look.wait_for_text(".remarks", "the third try")
         assert look.count(".remarks input") == 0
@@ -416,11 +416,11 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     ]
 
 
-def test_studies_of_a_task_stand_beside_each_other(opened, tmp_path):
+def test_studies_of_a_task_stand_side_by_side(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'several.db'}"
     first = Planted(url, 6)
     other = Planted(url, 9, noise=0.05, study=first.new_study("planted, again", {"trials": 9}))
-    with looking(opened, url) as look:
+    with dashboard_tab(opened, url) as look:
         look.open("")
         look.page.locator("tbody a", has_text="planted").nth(1).click()
         look.page.wait_for_function("() => document.body?.dataset.ready && document.body.dataset.page === 'task'")
@@ -442,7 +442,7 @@ def test_a_trial_that_was_trained_again_has_its_mean_on_every_page(opened: Any, 
     scores = [planted.truth(5), 0.1]
     planted.replicate(5, scores[1])
     mean = f"{sum(scores) / 2:.4f}"
-    with looking(opened, planted.ledger.url) as look:
+    with dashboard_tab(opened, planted.ledger.url) as look:
         look.open(PATHS["leaderboard"])
         wait_for_ranking(look)
         look.wait_for_text("#board tr[data-number='5']", f"{mean} ×2")
@@ -496,7 +496,7 @@ def test_a_table_is_sorted_with_the_keyboard_and_the_address_knows(look):
 
 
 def test_the_focus_stays_where_the_keyboard_was(look):
-    """Marking and sorting draw a table anew; the next key must go on from there."""
+    """Test that marking and sorting, which redraw a table, keep the keyboard focus."""
     look.open(PATHS["leaderboard"])
     wait_for_ranking(look)
     look.page.locator("#board td.pick input").nth(2).focus()
@@ -514,7 +514,7 @@ def test_the_focus_stays_where_the_keyboard_was(look):
     assert look.page.evaluate("() => document.activeElement.className") == "picked"
 
 
-def test_what_is_still_worked_out_is_not_said_to_be_missing(look):
+def test_pending_values_are_not_shown_as_missing(look):
     def unranked(route: Any) -> None:
         found = route.fetch().json()
         route.fulfill(json={name: value for name, value in found.items() if name != "ranking"})
@@ -580,7 +580,7 @@ def test_what_is_pressed_keeps_the_focus_and_the_place(look):
     ]
 
 
-def test_trials_of_alike_sizes_stand_side_by_side(look, trials):
+def test_trials_of_similar_sizes_stand_side_by_side(look, trials):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
     sizes = {one.number: one.stored_parameters for one in trials if one.last_score is not None}
@@ -639,7 +639,7 @@ def test_query_page_runs_queries_and_lists_tables(look):
         assert look.count("section[data-answers] tbody tr") > 0, place
 
 
-def test_every_link_of_the_pages_leads_somewhere(look):
+def test_every_link_of_the_pages_works(look):
     seen: set[str] = set()
     for path in PATHS.values():
         look.open(path)
@@ -651,7 +651,7 @@ def test_every_link_of_the_pages_leads_somewhere(look):
         assert look.page.request.get(link).status == 200, link
 
 
-def test_sql_is_asked_and_refused(look):
+def test_sql_is_executed_or_refused(look):
     look.open("query/")
     look.page.locator("#sql").fill("select number, score from trials where state = 'complete' order by number")
     look.page.keyboard.press("Control+Enter")
@@ -666,7 +666,7 @@ def test_sql_is_asked_and_refused(look):
 def test_hostile_names_and_values_are_text(opened, sample_trials, tmp_path):
     url = f"sqlite:///{tmp_path / 'hostile.db'}"
     hostile_study(url, sample_trials)
-    with looking(opened, url) as look:
+    with dashboard_tab(opened, url) as look:
         for name, path in PATHS.items():
             wanted = path.replace("trials=5,1,7", "trials=3,1").replace("name=docstrings", f"name={quote(HOSTILE)}")
             if name == "query":
@@ -692,7 +692,7 @@ class Program:
     """A launch in a process of its own."""
 
     def __init__(self, url: str, folder: Path, trials: int, step_seconds: float) -> None:
-        """Of a study that trains nothing, as slowly as is wanted."""
+        """Start a study without training, with slow steps."""
         self.url = url
         script = str(ROOT / "tests" / "support" / "trivial_launch.py")
         options = [url, str(folder), "inline", str(trials), str(step_seconds), "sampler=random"]
@@ -722,12 +722,12 @@ class Program:
 
 @on_one_storage
 def test_a_page_follows_a_study_that_runs(opened, storage_url, tmp_path):
-    """The launch is slow while somebody looks, and is then continued by one that is not."""
+    """Test a page during a slow launch, and its continuation by a fast one."""
     slow = Program(storage_url, tmp_path, 24, 0.5)
     quick = None
     try:
         slow.wait_for(slow.newest)
-        with looking(opened, storage_url) as look:
+        with dashboard_tab(opened, storage_url) as look:
             look.open(STUDY)
             look.wait_for_text("#standing", "live")
             for _ in range(2):
@@ -796,4 +796,4 @@ def test_an_export_works_on_any_web_server(opened, storage, tmp_path):
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Print no log."""

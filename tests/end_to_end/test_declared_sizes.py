@@ -1,4 +1,4 @@
-"""What a config.json declares: no command's time or memory follows a number in it, however large."""
+"""Declared sizes of a config.json: no command's time or memory follows a number in it, however large."""
 
 import json
 from pathlib import Path
@@ -51,8 +51,8 @@ def arguments(command: str, backbone: str) -> list[str]:
     return [*(["count", "bitfit"] if command == "count" else [command]), "--backbone", backbone]
 
 
-def told(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command says that fails."""
+def error_of(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the error of a command that must fail."""
     assert main(arguments(command, folder_of(tmp_path, config))) in (1, 2)
     printed = capsys.readouterr()
     if command != "check":  # it shows what it found
@@ -67,17 +67,17 @@ def told(command: str, config: dict[str, object], tmp_path: Path, capsys: pytest
 )
 def test_impossible_declared_size_is_refused_before_counting(family, entry, number, command, tmp_path, capsys):
     config = {**FAMILIES[family].example, "model_type": FAMILIES[family].model_types[0], entry: number}
-    assert "of a backbone" in told(command, config, tmp_path, capsys)
+    assert "of a backbone" in error_of(command, config, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_so_it_is_where_no_family_knows_the_backbone(command, tmp_path, capsys):
-    said = told(command, UNKNOWN, tmp_path, capsys)
+    said = error_of(command, UNKNOWN, tmp_path, capsys)
     assert "num_hidden_layers of a backbone config must be at most 256; got 1,000,000" in said
 
 
 @pytest.mark.parametrize("command", ["count", "methods", "space"])
-def test_a_width_costs_nothing_however_large(command, tmp_path, capsys):
+def test_large_width_costs_no_time(command, tmp_path, capsys):
     config = {**FAMILIES["bert"].example, "model_type": "bert", "intermediate_size": 10**11}
     assert main(arguments(command, folder_of(tmp_path, config))) == 0
     capsys.readouterr()

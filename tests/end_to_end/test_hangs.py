@@ -1,6 +1,6 @@
-"""What hangs for good, and Ray that is lost: every wait has an end, Ctrl-C is heard, and no process is left.
+"""Hanging processes, and the loss of Ray: every wait has an end, Ctrl-C works, and no process is left.
 
-A process that is stopped (SIGSTOP) is one that hangs: it neither answers nor dies.
+A process that is stopped (SIGSTOP) hangs: it neither responds nor dies.
 """
 
 import os
@@ -29,7 +29,7 @@ def study(tmp_path: Path) -> Iterator[Study]:
 
 @pytest.fixture
 def running(study: Study) -> subprocess.Popen[str]:
-    """A launch of the study that has got somewhere, and gets hardly further until `finish` lets it."""
+    """Launch the study until some trials have ended, and slow it until `finish`."""
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
     Path(study.options["brake"]).touch()
@@ -45,7 +45,7 @@ def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
 
 
 def ends(process: subprocess.Popen[str], study: Study, pids: list[int]) -> int:
-    """The exit code of a launch that ends with all that it had started."""
+    """Return the exit code of a launch, all of whose processes must end."""
     code = process.wait(PATIENCE_SECONDS)
     assert left(pids) == []
     assert "Traceback" not in study.log()

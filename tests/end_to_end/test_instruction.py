@@ -29,7 +29,7 @@ SYSTEM = "add"
 
 
 def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
-    """Sums, some of them asked for once another was."""
+    """Return sums, some of them in dialogues of two questions."""
     draw, rows = random.Random(seed), []
     for number in range(size):
         messages: list[dict[str, str]] = []
@@ -48,7 +48,7 @@ def study(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> str:
-    """The name of a study that was launched to its end."""
+    """Launch a study to its end and return its name."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     write_splits(tmp_path / "data", rows_of, 24, 10, 8)
@@ -80,7 +80,7 @@ def study(
 
 
 def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[str]:
-    """What stock transformers answers with merged weights, one dialogue after another."""
+    """Generate the answers of stock transformers with merged weights, one dialogue after another."""
     import torch
     import transformers
 
@@ -98,7 +98,7 @@ def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[st
 
 
 def executed(export: Path) -> dict[str, Any]:
-    """What the lines of a model card define."""
+    """Execute the code of a model card and return its variables."""
     known: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(export)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _query(study: str) -> str:
-    """The query of the guide, asked of another study."""
+    """Return the query of the guide for another study."""
     guide = (ROOT / "docs" / "how-to" / "trade-score-for-size.md").read_text()
     (query,) = re.findall(r"```sql\n([^`]*intrinsic-dimension[^`]*)```", guide)
     return str(query).replace("intrinsic-dimension", study)

@@ -29,7 +29,7 @@ from studies.records import TrialState
 
 @pytest.fixture
 def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
-    """Makes studies whose steps take a while until they are released."""
+    """Build studies whose steps are slow until they are released."""
     studies: list[Study] = []
 
     def make(url: str, backend: str, trials: int, step_seconds: float = 0.01, **options: str) -> Study:
@@ -50,7 +50,7 @@ VICTIMS = ["worker", "keeper", "launch"]
 @pytest.mark.slow
 @on_the_other_storage
 @pytest.mark.parametrize("searched", [{}, {"sampler": "factored", "rule": "chance"}], ids=["tpe", "factored"])
-def test_a_killed_inline_study_loses_and_repeats_nothing(new_study, storage_url, searched):
+def test_killed_inline_study_neither_loses_nor_repeats_trials(new_study, storage_url, searched):
     study = new_study(storage_url, "inline", 36, step_seconds=0.02, **searched)
     assert len(kill_everyone(study, ["launch"] * 3, rotation.seed())) == 3
     check_at_rest(study)

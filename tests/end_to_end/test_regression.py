@@ -16,7 +16,7 @@ TEXT = ["premise", "hypothesis"]
 
 
 def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
-    """Pairs as those of SICK: the number is the share of words that both have, between 1 and 5."""
+    """Return pairs like those of SICK: the number is the share of common words, between 1 and 5."""
     draw, rows = random.Random(seed), []
     for number in range(size):
         one, other = (draw.sample(WORDS, 4) for _ in range(2))
@@ -29,7 +29,7 @@ def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a study that was launched to its end."""
+    """Launch a study to its end and return its name."""
     monkeypatch.setenv("DELTASPACE_STORAGE", f"sqlite:///{tmp_path / 'ledger.db'}")
     write_splits(tmp_path / "data", rows_of, 32, 12, 10)
     given = {

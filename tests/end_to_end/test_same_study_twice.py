@@ -29,26 +29,26 @@ KEYS = {"id", "study_id", "trial_id"}
 
 
 def _launch_here(arguments: list[str]) -> None:
-    """In this process, on one thread as in the other: two sum in another order."""
+    """Launch in this process, on one thread as in the other, since two threads sum in another order."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         assert main(arguments) == 0
 
 
-def _launch_elsewhere(arguments: list[str]) -> None:
-    """In a process of its own, whose sets have another order."""
+def _launch_in_a_process(arguments: list[str]) -> None:
+    """Launch in a new process, with another order of sets."""
     printed_by("-c", PROGRAM, *arguments, PYTHONHASHSEED="7")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for everything."""
+    """Return a folder for all launches."""
     return tmp_path_factory.mktemp("twice")
 
 
 @pytest.fixture(scope="module")
 def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
-    """Launches one study file into a fresh storage, and returns the file of that storage."""
+    """Launch one study file into a fresh storage and return the file of that storage."""
     write_letters(place / "letters", validation=30)
     study = letters_study(
         place,
@@ -72,7 +72,7 @@ def launched(tiny_backbone: Callable[..., Path], place: Path) -> Launch:
 
 @pytest.fixture(scope="module")
 def first(launched: Launch) -> Path:
-    """The study, launched once."""
+    """Launch the study once."""
     return launched("first")
 
 
@@ -87,7 +87,7 @@ def _all_trials(file: Path) -> Table:
 
 
 def table_of(file: Path) -> Table:
-    """Every column of trials and readings, and the bytes of what was trained; without times and keys."""
+    """Return every column of trials and readings, and hashes of trained files, without times and keys."""
     of_trial = "FROM {0} JOIN trials ON trials.id = {0}.trial_id ORDER BY trials.number, {0}.step"
     readings = _rows(file, f"SELECT trials.number AS trial, readings.* {of_trial.format('readings')}")
     hashes = "SELECT trials.number AS trial, artefacts.kind, artefacts.step, artefacts.sha256 "
@@ -96,7 +96,7 @@ def table_of(file: Path) -> Table:
 
 
 def modelled(file: Path) -> int:
-    """How many trials were proposed when the sampler had seen enough ended ones to fit its model."""
+    """Count the trials that were proposed after enough ended ones to fit the sampler's model."""
     trials = [
         (row["state"], datetime.fromisoformat(row["created_at"]), datetime.fromisoformat(row["ended_at"]))
         for row in _all_trials(file)
@@ -106,7 +106,7 @@ def modelled(file: Path) -> int:
 
 
 def check_is_a_real_search(file: Path) -> None:
-    """Pruned and complete trials, different scores, and a sampler that is past its random start."""
+    """Check that the search has pruned and complete trials, different scores, and model-based proposals."""
     trials = _all_trials(file)
     assert len(trials) == TRIALS
     assert {row["state"] for row in trials} == {"complete", "pruned"}
@@ -134,7 +134,7 @@ def test_one_trial_at_a_time_gives_the_same_table_twice(launched):
 @pytest.mark.slow
 def test_another_process_gives_the_same_table(first, launched):
     check_is_a_real_search(first)
-    assert table_of(launched("elsewhere", by=_launch_elsewhere)) == table_of(first)
+    assert table_of(launched("elsewhere", by=_launch_in_a_process)) == table_of(first)
 
 
 @pytest.mark.slow
@@ -142,4 +142,4 @@ def test_the_factored_search_gives_the_same_table_in_another_process(launched):
     factored = ("--set", "search.sampler=factored")
     here = launched("factored", *factored)
     check_is_a_real_search(here)
-    assert table_of(launched("factored-elsewhere", *factored, by=_launch_elsewhere)) == table_of(here)
+    assert table_of(launched("factored-elsewhere", *factored, by=_launch_in_a_process)) == table_of(here)

@@ -1,7 +1,7 @@
-"""Models of today from a study file to answers in an environment that has transformers and peft, and not this project.
+"""Current models from a study file to answers in an environment with transformers and peft, but without this project.
 
-Each is launched, confirmed and exported in the forms that stock libraries load; there the lines of the cards answer as
-`deltaspace predict` does, and the classes that people load give the logits of the trial.
+Each is launched, confirmed and exported in the forms that stock libraries load. There the code of the cards generates
+the answers of `deltaspace predict`, and the stock classes give the logits of the trial.
 """
 
 import json
@@ -55,7 +55,7 @@ PRODUCTS = 2 * 7
 
 
 def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
-    """As `chat_study`: texts of few or of many words."""
+    """Write a study like `chat_study`, of texts of few or many words."""
     draw = random.Random(0)
 
     def rows_of(size: int, number: int) -> list[dict[str, str]]:
@@ -71,12 +71,12 @@ def labelled_study(folder: Path, encoder: Path, *, name: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """A trial of a family that was taken away, in every form.
+    """Exports of a trial of a family, in every form.
 
     Attributes:
-        place: Of a folder for each form.
-        texts: What is asked.
-        quantization: How the weights of the backbone are held.
+        place: Folder with a folder for each form.
+        texts: Input texts.
+        quantization: Quantization of the backbone's weights.
     """
 
     place: Path
@@ -84,7 +84,7 @@ class Taken:
     quantization: str = "none"
 
     def predicted(self, form: str = "deltaspace") -> list[dict[str, Any]]:
-        """What ``deltaspace predict`` makes of the texts."""
+        """Return the predictions of ``deltaspace predict`` for the texts."""
         key = "messages" if (self.place / "backbone").exists() else "text"
         asked, said = self.place / "asked.jsonl", self.place / f"said-{form}.jsonl"
         write_rows(asked, [{key: text} for text in self.texts])
@@ -92,7 +92,7 @@ class Taken:
         return [json.loads(line) for line in said.read_text().splitlines()]
 
     def programs(self) -> list[tuple[Path, str, tuple[str, ...]]]:
-        """Of each form, the lines of its card, and those of the class that people load."""
+        """Return, for each form, the code of its card and that of its stock class."""
         found: list[tuple[Path, str, tuple[str, ...]]] = []
         for form, name in STOCK.items():
             library, is_held = ("peft" if form == "peft" else "transformers"), form == "peft"
@@ -105,7 +105,7 @@ class Taken:
         return found
 
     def logits(self) -> tuple[Tensor, Tensor]:
-        """Those of the language model with the trial, and without it."""
+        """Return the logits of the language model with the trial, and without it."""
         from transformers import AutoModelForCausalLM
 
         held = loading_options(BackboneSource(name="backbone", quantization=self.quantization))
@@ -124,7 +124,7 @@ def taken(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[[str], Taken]:
-    """Launches a study of a family, confirms it, and takes its LoRA away."""
+    """Launch a study of a family, confirm it, and export its LoRA."""
 
     def take(family: str, quantization: str = "none") -> Taken:
         place = tmp_path / family

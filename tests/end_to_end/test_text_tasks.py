@@ -28,11 +28,11 @@ CITIES = ("Rome", "Oslo", "Bern", "Lima")
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """How an example is tried.
+    """Trial run of an example.
 
     Attributes:
-        family: Of the tiny backbone.
-        row: A row of a split by its number.
+        family: Family of the tiny backbone.
+        row: Function from split and number to a row.
         settings: Keys of the study file that would not fit a backbone of two layers.
     """
 
@@ -115,13 +115,13 @@ TEXTS = ("multi30k_en_de", "webnlg", "e2e_nlg", "reuters_headlines")
 
 @dataclass(frozen=True, kw_only=True)
 class Launched:
-    """A study that has come to its end.
+    """Finished study.
 
     Attributes:
-        place: The folder of its storage and its data.
-        study: Its record.
-        trials: All of them.
-        readings: Of all trials.
+        place: Folder of its storage and its data.
+        study: Record of the study.
+        trials: All trials.
+        readings: Readings of all trials.
     """
 
     place: Path
@@ -135,7 +135,7 @@ Launch = Callable[..., Launched]
 
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[..., Path]) -> Launch:
-    """Launches an example study with three trials of four steps, in this process; each only once."""
+    """Launch an example study with three trials of four steps in this process, once per example."""
 
     @cache
     def launch(name: str, **more: object) -> Launched:
@@ -170,7 +170,7 @@ def launched(tmp_path_factory: pytest.TempPathFactory, tiny_backbone: Callable[.
 
 
 def of_the_libraries(texts: list[str], references: list[list[str]]) -> dict[str, float]:
-    """The metrics as sacrebleu and rouge-score compute them."""
+    """Compute the metrics with sacrebleu and rouge-score."""
     streams = [list(stream) for stream in zip(*references, strict=True)]
     found = {
         "bleu": sacrebleu.corpus_bleu(texts, streams).score,
@@ -185,7 +185,7 @@ def of_the_libraries(texts: list[str], references: list[list[str]]) -> dict[str,
 
 
 def of_scikit_learn(predictions: list[str], labels: list[str], name: str) -> dict[str, float]:
-    """The metrics of a classification; F1 is that of the second of two labels, else the mean over the labels."""
+    """Compute the metrics of a classification; F1 is that of the second of two labels, else the mean over labels."""
     how = {"average": "binary", "pos_label": "1"} if name == "sst2" else {"average": "macro"}
     return {
         "accuracy": sklearn.metrics.accuracy_score(labels, predictions),
@@ -220,7 +220,7 @@ def test_a_shipped_example_runs_a_search(launched, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", rotation.third(list(EXAMPLES)))
-def test_metrics_are_the_libraries_of_what_the_export_predicts(launched, tmp_path, name):
+def test_metrics_equal_those_of_the_libraries_on_predictions(launched, tmp_path, name):
     done = launched(name)
     place, export, output = done.place, str(tmp_path / "export"), tmp_path / "predicted.jsonl"
     assert main(["export", done.study.name, "best", export, "--storage", f"sqlite:///{place / 'ledger.db'}"]) == 0
