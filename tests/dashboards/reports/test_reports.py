@@ -30,7 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
 
 
 def own_markup(page: str) -> str:
-    """A page without the script of Plotly."""
+    """Return a page without the script of Plotly."""
     return page.replace(plotly_script(), "")
 
 
@@ -51,7 +51,7 @@ def test_a_confirmation_has_its_figure(report):
     assert figure.data[1]["x"] == pytest.approx([0.535, 0.505, 0.4875])
 
 
-def test_the_page_loads_nothing(report):
+def test_page_loads_no_other_file(report):
     page = report_page(report)
     assert "default-src 'none'" in page
     own = own_markup(page)

@@ -53,17 +53,17 @@ def check_of(*, has_speed: bool = True) -> Check:
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folder of the data is."""
+    """Change to a folder with the folder of the data."""
     (tmp_path / "data").mkdir()
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_check_reads_well_at_any_width(width):
+def test_check_fits_any_width(width):
     assert screen(check_renderable(check_of()), width) == (SCREENS / f"check_{width}.txt").read_text()
 
 
-def test_nothing_is_said_of_time_where_no_step_was_taken():
+def test_check_without_steps_has_no_times():
     text = str(CheckView(check_of(has_speed=False)))
     assert "a step" not in text
     assert "constant prediction" in text
@@ -75,7 +75,7 @@ def test_a_size_has_one_to_three_digits_before_the_point():
     assert {count: bytes_text(count) for count in sizes} == sizes
 
 
-def test_a_pack_of_one_says_why_more_would_win_nothing():
+def test_pack_of_one_is_explained():
     found = check_of()
     assert found.speed is not None
     text = screen(check_renderable(replace(found, speed=replace(found.speed, slots=1, is_alone=True))), 200)

@@ -1,4 +1,4 @@
-"""What the terminal shows of a confirmation."""
+"""Confirmations in the terminal."""
 
 from dataclasses import replace
 

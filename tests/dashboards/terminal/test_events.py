@@ -1,4 +1,4 @@
-"""What happens in a launch, as lines and as JSON."""
+"""Events of a launch, as lines and as JSON."""
 
 import io
 import json
@@ -10,10 +10,10 @@ from dashboards.terminal.events import EventLog, Events, event_line, progress_li
 from studies.runtime.progress import Progress
 
 
-def at(ended: int, known: int | None = None) -> Progress:
-    """After so many trials, of which the last few are known one by one."""
+def at(ended: int, listed: int | None = None) -> Progress:
+    """Return the progress after some trials, of which the last few are listed."""
     progress = shown_progress()
-    return replace(progress, just_ended=progress.just_ended[: known or None], ended_here=ended)
+    return replace(progress, just_ended=progress.just_ended[: listed or None], ended_here=ended)
 
 
 def lines(*course: Progress) -> list[str]:
@@ -32,7 +32,7 @@ def test_every_ended_trial_has_one_short_line():
     ]
 
 
-def test_more_trials_than_are_known_one_by_one_are_counted():
+def test_unlisted_ended_trials_are_counted():
     assert lines(at(0), at(19))[1] == "15/36 15 more trials ended"
 
 
@@ -46,7 +46,7 @@ def test_a_study_at_one_moment_has_a_line():
 def test_a_log_has_a_line_of_json_per_event():
     file = io.StringIO()
     log = EventLog(file)
-    for progress in (at(17), at(18, known=3), at(18, known=3)):
+    for progress in (at(17), at(18, listed=3), at(18, listed=3)):
         log(progress)
     log.end("docstrings", "finished: all 36 trials have ended", finished=True)
     told = [json.loads(line) for line in file.getvalue().splitlines()]

@@ -42,7 +42,7 @@ def test_a_leaderboard_of_two_objectives_shows_its_front_within_the_width(plante
     assert "of the parameters of trial" in " ".join(shown.split())
 
 
-def test_the_verdict_says_what_half_the_size_costs(planted):
+def test_verdict_has_the_score_at_half_the_size(planted):
     board = leaderboard(planted.ledger, "planted")
     assert board.front is not None
     best = board.front.points[-1]
@@ -65,7 +65,7 @@ def test_the_best_within_a_size_is_the_best_of_those_that_are_no_larger(planted)
         assert best_within(planted.ledger, "planted", most) == best.number
 
 
-def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted):
+def test_too_small_or_invalid_size_is_refused(planted):
     smallest = min(trial.stored_parameters for trial in planted.ledger.trials(planted.study.id))
     with pytest.raises(StudiesError, match=f"at most {smallest - 1:,} parameters; the smallest has {smallest:,}"):
         best_within(planted.ledger, "planted", smallest - 1)
@@ -73,7 +73,7 @@ def test_a_size_that_nothing_has_and_what_is_none_are_refused(planted):
         best_within(planted.ledger, "planted", "small")
 
 
-def test_the_commands_tell_and_take_what_is_small(planted, url, capsys):
+def test_commands_print_the_front_and_accept_a_size(planted, url, capsys):
     front = front_of(planted.ledger, planted.ledger.study("planted"))
     assert main(["show", "planted", "--json", "--storage", url]) == 0
     points = json.loads(capsys.readouterr().out)["front"]["points"]

@@ -1,4 +1,4 @@
-"""Whatever is printed, the terminal obeys only what the tables mean it to."""
+"""Terminal layout: printed text contains no control codes but those of the tables."""
 
 import io
 

@@ -19,13 +19,13 @@ def shown(progress: Progress, width: int = 80, height: int = 24) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_screen_has_how_far_it_is_the_best_what_ended_and_what_runs(width):
+def test_live_view_shows_progress_best_ended_and_running_trials(width):
     text = shown(shown_progress(), width, HEIGHTS[width])
     assert text == kept(f"live-{width}", text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_beginning_has_nothing_but_what_runs(width):
+def test_live_view_at_the_beginning_shows_running_trials_only(width):
     text = shown(shown_progress(is_early=True), width, HEIGHTS[width])
     assert text == kept(f"live-beginning-{width}", text)
 
@@ -54,16 +54,16 @@ def test_those_that_have_come_furthest_are_shown_where_not_all_can_be():
     assert " 77 " in text
 
 
-def test_a_loss_in_place_of_the_metric_says_so():
+def test_loss_in_place_of_the_metric_is_marked():
     one = replace(RUNNING[1], score=-2.25, is_by_loss=True)
     assert "loss 2.2500" in shown(replace(shown_progress(), running=(one,)))
 
 
-def test_without_known_noise_scores_stand_alone():
+def test_scores_without_noise_have_no_interval():
     assert "±" not in shown(replace(shown_progress(), examples=None))
 
 
-def test_what_is_not_known_is_not_shown():
+def test_missing_facts_are_not_shown():
     assert "head alone" not in shown(replace(shown_progress(), head_only=None))
     early = shown(shown_progress(is_early=True))
     assert "no trial is complete yet  constant 0.1667" in early
@@ -81,7 +81,7 @@ def test_a_long_name_leaves_the_count_whole():
     assert "19 of 36 trials" in shown(replace(shown_progress(), study="s" * 200))
 
 
-def test_the_time_left_says_when_it_seems_to_be_more():
+def test_lower_bound_of_the_time_left_is_marked():
     assert left_text(TimeLeft(seconds=185)) == "about 3m05s left"
     assert left_text(TimeLeft(seconds=185, is_more=True)) == "more than 3m05s left"
     assert times_text(shown_progress()) == "4m12s gone, about 3m05s left"

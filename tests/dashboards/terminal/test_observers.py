@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_elsewhere_there_is_a_line_per_event():
+def test_file_gets_one_line_per_event():
     file = io.StringIO()
     progress = shown_progress()
     with progress_view(file) as observe:
@@ -25,7 +25,7 @@ def test_elsewhere_there_is_a_line_per_event():
     assert [line.split(":")[0] for line in lines] == ["docstrings", *["19/36 trial 18 pruned at 50"] * 2]
 
 
-def test_when_nothing_happens_a_line_says_how_far_it_is_now_and_then(monkeypatch):
+def test_status_line_is_printed_once_a_minute(monkeypatch):
     clock = iter([100.0, 101.0, 159.9, 160.0, 161.0])
     monkeypatch.setattr(dashboards.terminal.observers.time, "monotonic", lambda: next(clock))
     file = io.StringIO()
@@ -45,7 +45,7 @@ def test_a_terminal_gets_a_live_view():
     assert "just ended" in file.getvalue()
 
 
-def test_quiet_shows_nothing():
+def test_quiet_view_prints_no_output():
     file = Terminal()
     with progress_view(file, quiet=True) as observe:
         observe(shown_progress())

@@ -1,4 +1,4 @@
-"""What the terminal shows."""
+"""Tables in the terminal."""
 
 import re
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_the_list_of_studies(ledger):
     assert all(word in " ".join(narrow).split() for word in ("sample-confirm", "complete,", "pruned,", "failed"))
 
 
-def test_a_trial_says_why_it_was_pruned(sample_storage):
+def test_pruned_trial_is_shown_with_its_reason(sample_storage):
     text = screen(trial_renderable(Study.open("sample", sample_storage).trial(1)))
     assert "reason: rung 0 (25 steps): 0.55 below the cut 0.6" in text
     assert "lowrank" in text
@@ -78,14 +78,14 @@ def test_a_loss_that_stands_in_for_a_metric_is_called_a_loss(ledger):
     assert "-0.8500" in text
 
 
-def test_a_trial_that_collapsed_says_so(ledger):
+def test_collapsed_trial_is_marked(ledger):
     board = leaderboard(ledger, "sample")
     reason = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
     rows = tuple(replace(row, reason=reason) if row.state is TrialState.PRUNED else row for row in board.rows)
     assert "collapsed 0.5500 @ 25" in screen(leaderboard_table(replace(board, rows=rows)))
 
 
-def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
+def test_board_has_estimates_scores_and_the_verdict(tmp_path):
     planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 40, noise=0.01)
     planted.replicate(2, planted.truth(2))
     with planted.ledger as ledger:
@@ -106,7 +106,7 @@ def test_estimates_stand_beside_scores_and_the_verdict_below(tmp_path):
     assert "replicate of trial 2" in screen(trial_renderable(again))
 
 
-def test_a_legend_tells_a_low_rank_map_from_lora_where_there_is_one():
+def test_legend_explains_low_rank_maps_if_there_are_any():
     board = shown_board()
     words = "low-rank map: LoRA that reads further upstream"
     assert words not in screen(leaderboard_table(board))

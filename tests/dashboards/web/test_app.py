@@ -19,7 +19,7 @@ def asker(sample_storage: str) -> Iterator[DashboardClient]:
         yield found
 
 
-def test_trials_are_told_once(asker):
+def test_trials_are_sent_once_per_session(asker):
     first = asker.ask("/api/studies/1/trials.json").json
     assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
     known = f"session={first['session']}&since={first['trials']['version']}&ranked={first['ranked']}"
@@ -29,14 +29,14 @@ def test_trials_are_told_once(asker):
     assert len(other["trials"]["rows"]) == 6
 
 
-def test_who_runs_what_is_told(asker):
+def test_live_data_has_running_trials_and_workers(asker):
     found = asker.ask("/api/studies/1/live.json").json
     assert [(one["number"], one["worker"], one["attempt"]) for one in found["running"]] == [(4, "worker-0", 1)]
     assert [(one["worker"], one["trials"]) for one in found["workers"]] == [("worker-0", 1)]
     assert found["events"][-1]["text"] == "worker-0 was lost"
 
 
-def test_curves_are_those_that_were_asked_for(asker):
+def test_curves_are_those_of_the_requested_trials(asker):
     found = asker.ask("/api/studies/1/curves.json?trials=0,3,x,-1,99999999999999999999").json
     assert found == {
         "0": {"steps": [25, 200], "scores": [0.6, 0.8], "losses": [0.5, 0.5], "rungs": [0, None]},
@@ -44,7 +44,7 @@ def test_curves_are_those_that_were_asked_for(asker):
     }
 
 
-def test_a_trial_is_told_with_its_picture_attempts_and_files(asker):
+def test_trial_data_has_picture_attempts_and_files(asker):
     found = asker.ask("/api/studies/1/trials/0.json").json
     assert found["trial"]["method"] == "mam_adapter"
     assert [edit["write"] for panel in found["picture"]["panels"] for edit in panel["edits"]] == ["head", "f"]
@@ -65,7 +65,7 @@ def test_a_trial_is_told_with_its_picture_attempts_and_files(asker):
         f"/api/studies/{'1' * 5000}/live.json",
     ],
 )
-def test_what_is_not_there_is_said_in_a_line(asker, path):
+def test_missing_page_is_404_in_one_line(asker, path):
     answer = asker.ask(path)
     assert answer.status == 404
     assert b"Traceback" not in answer.body
@@ -122,7 +122,7 @@ def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
         assert [one.result().json["rows"] for one in asked] == [[[str(number)]] for number in range(50)]
 
 
-def test_what_people_say_is_recorded_if_it_is_something(tmp_path):
+def test_annotations_are_recorded_unless_empty(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()
 

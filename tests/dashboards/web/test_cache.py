@@ -1,4 +1,4 @@
-"""What is known of a study is read anew only where it changed."""
+"""Cached studies: they are read again only where they changed."""
 
 import threading
 from collections.abc import Iterator
@@ -70,12 +70,12 @@ def storage(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchedStorag
 
 
 def changed(study: WatchedStudy, since: int) -> tuple[int, list[int]]:
-    """The version, and the numbers of the trials that changed after an earlier one."""
+    """Return the version, and the numbers of the trials that changed after an earlier one."""
     found: Any = study.rows(since)
     return found["version"], [row[0] for row in found["rows"]]
 
 
-def test_only_what_changed_is_told(keeper, storage):
+def test_only_changed_trials_are_sent(keeper, storage):
     study = storage.study(keeper.key)
     assert changed(study, 0) == (0, [])
     keeper.begin(4)
@@ -127,7 +127,7 @@ def test_curves_follow_the_newest_reading(keeper, storage):
     assert [one.score for one in study.curves([0, 1])[1]] == [0.5, 0.6]
 
 
-def test_a_row_holds_what_the_columns_say(keeper, storage):
+def test_row_has_the_values_of_its_columns(keeper, storage):
     keeper.begin(1)
     keeper.end(0, 0.75)
     found: Any = jsonable(storage.study(keeper.key).rows(0))
@@ -213,7 +213,7 @@ def test_what_takes_long_is_worked_out_once_per_state():
             assert found.value == 2
 
 
-def test_it_rests_after_work_and_shows_what_it_has(monkeypatch):
+def test_background_work_rests_and_keeps_its_last_result(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("dashboards.web.cache.background.time.monotonic", lambda: clock[0])
 

@@ -58,7 +58,7 @@ def test_every_tensor_that_can_be_read_or_written_has_a_place(shape):
             assert {write.value, *(read.value for read in READABLE_PORTS[write])} <= places
 
 
-def test_mam_reads_and_writes_where_the_paper_says(shape):
+def test_mam_reads_and_writes_the_tensors_of_the_paper(shape):
     attention, ffn = picture_of(METHODS["mam_adapter"].configuration(shape), shape)["panels"]
     assert [(edit["read"], edit["write"], edit["insertion"]) for edit in attention["edits"]] == [
         ("q", "head", "parallel")

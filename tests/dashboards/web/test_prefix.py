@@ -103,7 +103,7 @@ def test_host_of_an_allowed_origin_is_answered_and_others_are_not(sample_storage
         assert asker.ask("/api/query.json", **crossed, **QUERY).status == 403
 
 
-def test_options_open_nothing_else(sample_storage: str) -> None:
+def test_prefix_and_origin_grant_no_other_access(sample_storage: str) -> None:
     with dashboard_of(sample_storage, AccessPolicy(root_path=PREFIX, read_only=True)) as asker:
         for prefix in ("", PREFIX):
             note = f"{prefix}/api/studies/1/annotations.json"

@@ -1,4 +1,4 @@
-"""Who may ask a dashboard, and what the browser is told to refuse."""
+"""Access to a dashboard, and its security headers."""
 
 import asyncio
 import logging
@@ -61,7 +61,7 @@ def test_a_request_that_ctrl_c_ends_is_answered() -> None:
 
 
 class _Closed(logging.NullHandler):
-    """A handler of another library that owns what it writes to, as absl's does."""
+    """Handler of another library that closes its own stream, as absl's does."""
 
     is_closed = False
 
@@ -108,7 +108,7 @@ def test_a_foreign_name_of_the_machine_is_refused(asker: DashboardClient, host: 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:9", "LOCALHOST:5"])
-def test_the_names_of_the_machine_itself_are_known(asker: DashboardClient, host: str) -> None:
+def test_own_names_of_the_machine_are_accepted(asker: DashboardClient, host: str) -> None:
     assert asker.ask("/api/studies.json", Host=host).status == 200
 
 
@@ -133,12 +133,12 @@ def test_a_foreign_page_may_link_to_a_page_but_take_no_data(asker: DashboardClie
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_nothing_can_be_changed(asker: DashboardClient, method: str) -> None:
+def test_writing_methods_are_refused(asker: DashboardClient, method: str) -> None:
     assert asker.ask("/api/studies.json", method=method).status == 405
     assert asker.ask("/studies/1/", method=method).status == 405
 
 
-def test_only_our_own_page_writes_and_nobody_where_it_only_reads(sample_storage: str) -> None:
+def test_only_own_page_writes_unless_read_only(sample_storage: str) -> None:
     path, said = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
     as_json = {"method": "POST", "body": said, "Content_Type": "application/json"}
     with dashboard_of(sample_storage, AccessPolicy(read_only=True)) as found:
@@ -187,7 +187,7 @@ def test_a_token_must_be_long() -> None:
         AccessPolicy(token="short")
 
 
-def test_on_all_addresses_a_number_is_known_and_a_foreign_name_is_not() -> None:
+def test_on_all_addresses_only_ip_hosts_are_accepted() -> None:
     policy = AccessPolicy(host="0.0.0.0", token=TOKEN)
     assert policy.accepts_host("192.168.1.7:8088")
     assert policy.accepts_host("[fe80::1]:8088")
@@ -202,7 +202,7 @@ def test_a_host_that_is_more_than_a_name_and_a_port_is_not_ours(host: str) -> No
     assert AccessPolicy().accepts_host("[::1]:8088")
 
 
-def test_without_the_token_nothing_is_said(guarded: DashboardClient) -> None:
+def test_requests_without_the_token_are_refused(guarded: DashboardClient) -> None:
     for path in PAGES:
         answer = guarded.ask(path)
         assert answer.status == 401
@@ -223,7 +223,7 @@ def test_the_token_of_the_address_becomes_a_cookie(guarded: DashboardClient) -> 
     assert guarded.ask("/api/studies.json", Cookie=cookie).json["studies"][0]["name"] == "sample"
 
 
-def test_a_token_sends_nobody_elsewhere(guarded: DashboardClient) -> None:
+def test_token_redirect_stays_on_this_host(guarded: DashboardClient) -> None:
     for path in (
         "//evil.example/",
         "//evil.example",
