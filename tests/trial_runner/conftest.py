@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def write_rows(tmp_path: Path) -> Callable[[str, list[dict[str, Any]]], Path]:
-    """Writes a jsonl file into the folder ``task`` of the test and returns the folder."""
+    """Write a jsonl file into the folder ``task`` of the test and return the folder."""
 
     def write(name: str, rows: list[dict[str, Any]]) -> Path:
         folder = tmp_path / "task"
@@ -23,7 +23,7 @@ def write_rows(tmp_path: Path) -> Callable[[str, list[dict[str, Any]]], Path]:
 
 @pytest.fixture
 def new_text_runner(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Makes runners of a tiny backbone over the task of ``text_cases``, with options of ``text_runner``."""
+    """Build runners of a tiny backbone over the task of ``text_cases``, with options of ``text_runner``."""
     from support.text_cases import text_runner, write_task
 
     made = []

@@ -1,4 +1,4 @@
-"""What a measurement found example by example, in bytes."""
+"""Losses and correctness of single examples, in bytes."""
 
 import numpy as np
 import pytest

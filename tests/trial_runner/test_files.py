@@ -42,7 +42,7 @@ def test_folder_of_reused_pid_is_left_alone(tmp_path):
     assert (other / "half").is_dir()
 
 
-def test_what_was_copied_from_elsewhere_has_the_modes_of_its_folder(tmp_path):
+def test_copied_files_have_the_modes_of_their_folder(tmp_path):
     umask = os.umask(0o027)
     try:
         with new_folder(tmp_path / "export") as place:
@@ -83,7 +83,7 @@ def test_pipes_devices_and_huge_files_are_refused_unopened(tmp_path):
 
 
 def dead_name(path: Path) -> Path:
-    """A name that a process has given to what it never finished."""
+    """Return a temporary name that an ended process has used."""
     asked = "import sys; from pathlib import Path; from trial_runner.files import unfinished; "
     command = [sys.executable, "-c", asked + "print(unfinished(Path(sys.argv[1])))", str(path)]
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())

@@ -7,7 +7,7 @@ import pytest
 from trial_runner.gc_pause import uncollected
 
 
-def test_nothing_is_looked_for_while_loading_and_after_it_all_is_as_before():
+def test_collector_is_paused_while_loading():
     assert gc.isenabled()
     with uncollected():
         assert not gc.isenabled()

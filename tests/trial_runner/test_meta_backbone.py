@@ -68,7 +68,7 @@ def test_weights_are_reckoned_in_their_true_size(family, held, tiny_backbone, tm
     [("roberta", CLASSES), ("qwen3", TEXTS), ("qwen3_moe", TEXTS)],
     ids=["roberta", "qwen3", "qwen3_moe"],
 )
-def test_what_is_planned_by_the_config_alone_is_what_the_allocator_gives(family, task, tiny_backbone, tmp_path):
+def test_memory_planned_from_the_config_equals_the_allocators(family, task, tiny_backbone, tmp_path):
     folder = tiny_backbone(family)
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     imagined = MetaPack(str(tmp_path), task, slots=2, as_gpu=False)

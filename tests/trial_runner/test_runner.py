@@ -1,4 +1,4 @@
-"""What a runner computes in, where nobody says, and what others must have as it has."""
+"""Default precision of a runner, and facts that all workers must share."""
 
 import shutil
 from collections.abc import Callable
@@ -33,9 +33,7 @@ def test_runner_joins_no_process_group_of_a_surrounding_job(
 
 
 @pytest.mark.parametrize("has_bf16", [True, False])
-def test_auto_is_what_the_hardware_has_unless_the_environment_says(
-    has_bf16: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_precision_follows_hardware_and_environment(has_bf16: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "has_fast_bf16", lambda place: has_bf16)
     monkeypatch.delenv(AUTO_PRECISION, raising=False)
     assert chosen_precision("auto", CPU) == ("bf16" if has_bf16 else "fp32")
@@ -66,9 +64,7 @@ def test_nodes_must_agree_on_a_table_that_was_made(
     made.close()
 
 
-def test_on_a_cpu_what_no_parameter_is_made_of_counts_with_its_file(
-    tiny_backbone: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_mapped_file_counts_unused_tensors_on_a_cpu(tiny_backbone: Callable[[str], Path], tmp_path: Path) -> None:
     folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "bert")
     file = folder / "model.safetensors"
     spare = {"spare": torch.zeros(1_000_000), **load_file(file)}

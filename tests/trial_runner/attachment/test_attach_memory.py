@@ -1,6 +1,6 @@
-"""What attaching costs in memory: the parameters of the deltas, and next to nothing beside them.
+"""Memory of attaching: the parameters of the deltas, and hardly more.
 
-Memory is counted as the storages of all tensors that Python knows, and as what `tracemalloc` sees of Python's own.
+Memory is counted as the storages of all live tensors, and as the bytes that `tracemalloc` counts for Python.
 """
 
 import gc
@@ -32,7 +32,7 @@ INPUT_IDS = torch.tensor([[0, 42, 43, 2]])
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[None]:
-    """What other tests have left in this process is not looked through again and again."""
+    """Freeze the objects of other tests, so that the collector skips them."""
     gc.collect()
     gc.freeze()
     yield
@@ -41,7 +41,7 @@ def alone() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def model(alone: None) -> nn.Module:
-    """A RoBERTa-base of random weights, frozen."""
+    """Build a frozen RoBERTa-base of random weights."""
     from transformers import RobertaConfig, RobertaModel
 
     register_attention()
@@ -60,7 +60,7 @@ def model(alone: None) -> nn.Module:
 
 
 def new_deltas(seed: int, *, hidden: int | None = 800) -> DeltaSet:
-    """A MAM adapter, its prefix from an MLP or not."""
+    """Build a MAM adapter, its prefix from an MLP or not."""
     values = {"prefix_length": 16, "bottleneck": 16} | ({} if hidden is None else {"reparameterization_width": hidden})
     return DeltaSet(published_method("mam_adapter").configuration(SHAPE, values), SHAPE, seed=seed)
 
@@ -79,12 +79,12 @@ def run(model: nn.Module, attachment: Attachment, deltas: DeltaSet) -> None:
 
 
 def bytes_of(deltas: DeltaSet) -> int:
-    """Trained parameters, and the fixed scale that each FFN's adapter keeps."""
+    """Return the bytes of trained parameters, and of the fixed scale of each FFN's adapter."""
     return 4 * (deltas.counts.trained + SHAPE.encoder_layers)
 
 
 def tensor_bytes() -> int:
-    """Summed sizes of all storages that live tensors, and their gradients, hold."""
+    """Return the summed sizes of all storages of live tensors and their gradients."""
     gc.collect()
     storages: dict[int, int] = {}
     for thing in gc.get_objects():

@@ -14,7 +14,7 @@ from trial_runner.packed.packed_deltas import Prefix
 
 
 class Tap:
-    """Puts a prefix before the keys, and keeps what it is told about the heads."""
+    """Tap that puts a prefix before the keys and records its arguments."""
 
     def __init__(self, prefix: tuple[Tensor, Tensor] | None = None, *, asks: bool = False) -> None:
         self._prefix = prefix
@@ -53,7 +53,7 @@ class Problem(AttentionProblem):
         return Tap((self.p_k, self.p_v))
 
     def attended(self, mask: Tensor | None, tap: "Tap | None" = None, **options: Any) -> Tensor:
-        """``(B, H, T, d_h)``, with what a tap does."""
+        """Return the attention ``(B, H, T, d_h)`` with a tap."""
         if tap is not None:
             tap_attention(self.module, tap)
         try:
@@ -92,7 +92,7 @@ def test_no_prefix_equals_plain_attention_with_causal_default(is_causal):
 
 
 @pytest.mark.parametrize("kind", ["boolean", "additive", "none", "causal"])
-def test_the_normaliser_is_the_log_sum_exp_of_what_a_query_sees(kind):
+def test_normaliser_is_the_log_sum_exp_of_visible_logits(kind):
     problem = Problem(torch.float64)
     logits = problem.q @ problem.repeated[0].transpose(-1, -2) * WIDTH**-0.5
     causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
@@ -120,7 +120,7 @@ def test_tap_receives_query_scaling_and_requested_normaliser():
 
 @pytest.mark.parametrize("is_masked", [True, False])
 def test_a_bias_of_positions_is_added_to_the_logits_of_the_own_keys_alone(is_masked):
-    """As T5 has it: unscaled logits plus a bias per head; prefix keys have no position and no bias."""
+    """Test the position bias of T5: unscaled logits plus a bias per head; prefix keys have no bias."""
     problem = Problem(torch.float64)
     bias = torch.randn(1, HEADS, TOKENS, TOKENS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     mask = problem.mask if is_masked else torch.ones_like(problem.mask)
@@ -163,7 +163,7 @@ def test_a_window_is_the_masks_matter():
 
 
 def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys():
-    """As a step of generation with a cache does."""
+    """Test a step of generation with a cache."""
     problem = Problem(torch.float64)
     problem.q = problem.q[:, :, -1:]
     expected = nn.functional.scaled_dot_product_attention(problem.q, *problem.repeated[:2])
@@ -171,8 +171,8 @@ def test_one_query_of_a_causal_module_without_a_mask_sees_all_keys():
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, Any]]]:
-    """How many heads of keys PyTorch's fused kernels are given, and with what."""
+def fused_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, Any]]]:
+    """Record the number of key heads and the options of calls to PyTorch's fused kernels."""
     found, fused = [], nn.functional.scaled_dot_product_attention
 
     def watched(query: Tensor, key: Tensor, value: Tensor, **options: Any) -> Tensor:
@@ -185,14 +185,14 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, Any]]]:
 
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-12), (torch.bfloat16, 8e-2)])
-def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(told, dtype, bound, has_prefix):
+def test_gpu_kernels_get_the_causal_option(fused_calls, dtype, bound, has_prefix):
     problem = Problem(dtype)
     tap = problem.with_prefix if has_prefix else Tap()
     plain = problem.attended(None, tap, is_causal=True)
-    assert told == []
+    assert fused_calls == []
     with as_on_gpu():
         found = problem.attended(None, tap, is_causal=True)
-    ((heads, options),) = told
+    ((heads, options),) = fused_calls
     assert options["is_causal"] is not has_prefix
     # halves share keys among a group, others have them repeated
     assert (heads, options["enable_gqa"]) == ((KV_HEADS, True) if dtype is torch.bfloat16 else (HEADS, False))
@@ -205,7 +205,7 @@ def test_the_kernels_of_a_gpu_are_told_a_causal_mask_by_its_name(told, dtype, bo
 
 
 @pytest.mark.parametrize("why", ["mask", "bias", "visible"])
-def test_what_is_more_than_causal_is_told_by_a_mask(told, monkeypatch, why):
+def test_gpu_kernels_get_a_mask_if_it_is_more_than_causal(fused_calls, monkeypatch, why):
     problem = Problem(torch.float64)
     tap = problem.with_prefix
     if why == "visible":
@@ -218,7 +218,7 @@ def test_what_is_more_than_causal_is_told_by_a_mask(told, monkeypatch, why):
     plain = problem.attended(mask, tap, is_causal=True, **given)
     with as_on_gpu():
         found = problem.attended(mask, tap, is_causal=True, **given)
-    ((_, options),) = told
+    ((_, options),) = fused_calls
     assert options["attn_mask"] is not None
     assert not options.get("is_causal", False)
     assert (found - plain).abs().max() <= 1e-12

@@ -1,4 +1,4 @@
-"""The FLOPs that a configuration adds, counted while it runs, against the formula that is known before training."""
+"""FLOPs that a configuration adds, counted at run time, against the formula."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,9 +25,9 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 
 def _is_of_matrices(edit: Edit) -> bool:
-    """Whether all that is counted are products of matrices that are there when training is over, each used once.
+    """Return whether all counted operations are products of final matrices, each used once.
 
-    The base logits are computed once more for the gate that adds, and products with one number a channel are not seen.
+    The gate that adds computes the base logits once more, and products with one number a channel are not counted.
     """
     is_known = isinstance(edit.form, Bottleneck | LowRank | SoftmaxMemory) and not edit.form.robust
     return is_known and edit.form.reparameterization is None and not isinstance(edit.gate, WeightedGate)

@@ -140,7 +140,7 @@ def test_query_edit_acts_before_positions_like_a_weight_change(rig):
     ("kind", "slots"), [("rig", SLOTS), ("relative_rig", RELATIVE_SLOTS)], ids=["disentangled", "relative"]
 )
 def test_slots_of_a_pack_have_positions_of_their_own(request, kind, slots, training):
-    """Each slot of a pack computes, and drops, what it does alone; prompts of other lengths are beside it."""
+    """Test that each slot of a pack computes, and drops, the same as alone, next to prompts of other lengths."""
     rig = request.getfixturevalue(kind)
     model = rig.backbone.model.train(training)
     every = {name: deltas_of(rig, name, slots) for name in slots}
@@ -174,6 +174,6 @@ def test_what_was_put_on_is_taken_off(tiny_backbone, family, module):
         assert torch.equal(other.outputs(), other.plain)
 
 
-def test_its_positions_start_at_two_whatever_fills_short_rows(relative_folder):
+def test_positions_start_at_two_for_any_padding_id(relative_folder):
     config = config_of(str(relative_folder))
     assert position_limit(config) == position_limit(config | {"pad_token_id": 0}) == 64

@@ -1,4 +1,4 @@
-"""What a decoder is called with: no mask where padding is on the right, the same numbers at every real token."""
+"""Masks of decoders: none for padding on the right, with equal numbers at every real token."""
 
 import gc
 from typing import Any
@@ -26,15 +26,15 @@ def test_real_tokens_of_a_decoder_see_no_padding_on_their_right(tiny_backbone, f
         assert rig.backbone.shape.kind is not StackKind.DECODER
         return
 
-    def seen_and_not(inputs: dict[str, torch.Tensor]) -> float:
+    def largest_gap(inputs: dict[str, torch.Tensor]) -> float:
         bare = {name: one for name, one in inputs.items() if name != "attention_mask"}
         with torch.no_grad():
             gaps = rig.hidden(None, inputs) - rig.hidden(None, bare)
         return float(gaps[inputs["attention_mask"].bool()].abs().max())
 
-    assert seen_and_not(rig.inputs) <= 1e-13
+    assert largest_gap(rig.inputs) <= 1e-13
     left = {name: one for name, one in rig.padded_left().items() if name != "position_ids"}
-    assert seen_and_not(left) > 1e-6, "padding on the left is seen without a mask"
+    assert largest_gap(left) > 1e-6, "padding on the left is seen without a mask"
 
 
 def test_padding_is_on_the_right_where_all_tokens_come_before_it():
@@ -51,7 +51,7 @@ def batch_of(mask: list[list[int]]) -> Batch:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
-def test_a_model_that_nobody_detached_leaves_memory_all_the_same(tiny_backbone, family):
+def test_model_without_detaching_is_freed(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))
     model = ref(runner.backbone.model)
     del runner
@@ -60,7 +60,7 @@ def test_a_model_that_nobody_detached_leaves_memory_all_the_same(tiny_backbone, 
 
 
 @pytest.mark.parametrize("family", ["roberta", "qwen3", "bart"])
-def test_a_mask_is_left_away_where_it_hides_nothing_more(tiny_backbone, family):
+def test_redundant_mask_is_omitted(tiny_backbone, family):
     runner = runner_of(tiny_backbone(family))
     frozen, kind = runner.frozen, runner.backbone.shape.kind
     whole, right, left = ([[1, 1, 1], row] for row in ([1, 1, 1], [1, 1, 0], [0, 1, 1]))

@@ -70,7 +70,7 @@ def test_prompts_of_encoders_have_no_position_and_no_type(family, loaded):
 
 @pytest.mark.parametrize("family", [*DECODERS, "t5", "t5_gated"])
 def test_decoder_prompts_are_tokens_before_the_others(family, loaded):
-    """The decoder of an encoder-decoder attends to them."""
+    """Test that the decoder of an encoder-decoder attends to the prompts."""
     rig = loaded(family)
     backbone, deltas = rig.backbone, prompted(rig)
     is_decoder = family in DECODERS
@@ -89,7 +89,7 @@ def test_decoder_prompts_are_tokens_before_the_others(family, loaded):
 
 @pytest.mark.parametrize("family", ["bart", "mbart", "marian"])
 def test_prompts_of_encoder_decoders_have_no_position(family, loaded):
-    """With the positions taken away, a prompt is a token like any other; with them, its own are missing alone."""
+    """Test prompts without positions: a prompt is a token like any other once all positions are removed."""
     rig = loaded(family)
     backbone, deltas = rig.backbone, prompted(rig)
     encoder = backbone.model.get_submodule("encoder")

@@ -33,7 +33,7 @@ def requests_for(runner: TorchRunner, *, is_on: bool, names: tuple[str, ...] = M
 
 
 def calls_in(work: Callable[[], Any], block: nn.Module) -> tuple[Any, int]:
-    """What work gives, and how often a block's first layer was called in it."""
+    """Return the result of a call, and the number of calls of the block's first layer."""
     calls: list[int] = []
     layer = next(one for one in block.modules() if not list(one.children()))
     handle = layer.register_forward_hook(lambda *_: calls.append(1))

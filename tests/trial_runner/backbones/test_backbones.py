@@ -28,13 +28,13 @@ LANGUAGE_MODELS = {StackKind.DECODER: AutoModelForCausalLM, StackKind.ENCODER_DE
 
 
 def base_weights(model):
-    """Those of a model without its head and pooler; that of T5 is its own base model."""
+    """Return the weights of a model without its head and pooler; that of T5 is its own base model."""
     weights = model.base_model.state_dict()
     return {name: tensor for name, tensor in weights.items() if not name.startswith(("lm_head", "pooler"))}
 
 
 def hidden_states(backbone, ids, mask=None):
-    """What comes out of the last stack; a decoder that reads an encoder gets the same tokens."""
+    """Return the output of the last stack; a decoder that reads an encoder gets the same tokens."""
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids) if mask is None else mask}
     if backbone.shape.kind is StackKind.ENCODER_DECODER:
         inputs |= {"decoder_input_ids": ids, "decoder_attention_mask": inputs["attention_mask"]}
@@ -43,7 +43,7 @@ def hidden_states(backbone, ids, mask=None):
 
 @pytest.fixture
 def unreachable_hub(monkeypatch, tmp_path):
-    """A hub whose host has no address, and an empty cache."""
+    """Simulate a hub whose host has no address, with an empty cache."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(trial_runner.huggingface, "is_resolved", lambda endpoint: False)
@@ -90,7 +90,7 @@ def test_the_longest_input_runs_and_a_longer_one_does_not(tiny_backbone, family)
 
 
 @pytest.mark.parametrize("family", EVERY_FAMILY)
-def test_what_fills_short_rows_is_never_seen(tiny_backbone, family):
+def test_padding_does_not_change_hidden_states(tiny_backbone, family):
     register_attention()
     attention = exact_attention(family)
     backbone = load_backbone(str(tiny_backbone(family)), precision="float64", attn_implementation=attention)
@@ -134,8 +134,8 @@ def test_the_embedded_backbone_loads_without_a_word(capfd):
     assert (embedded_folder() / "README.md").is_file()
 
 
-def test_the_embedded_backbone_has_learned_something():
-    """Tokens of a sentence are nearer to those of the sentence with one word changed than to another's."""
+def test_embedded_backbone_places_similar_sentences_nearer():
+    """Test that a sentence with one changed word is nearer than another sentence."""
     backbone = load_backbone("embedded")
     tokenizer = backbone.load_tokenizer()
     texts = ["The ship left the harbour.", "The boat left the harbour.", "Returns a list of integers."]

@@ -171,7 +171,7 @@ def test_other_weights_of_torchao_are_not_taken_for_int4() -> None:
                 hold_quantized(model)
 
 
-def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backbone: TinyBackbone) -> None:
+def test_weights_hash_depends_on_dtype_and_quantization(tiny_backbone: TinyBackbone) -> None:
     folder = tiny_backbone("qwen3")
     plain, whole = load(folder), load(folder, dtype="fp32")
     half, codes, other = load(folder, dtype="bf16"), load(folder, quantization="nf4"), load(tiny_backbone("gpt2"))
@@ -182,7 +182,7 @@ def test_weights_of_another_dtype_or_in_codes_are_told_by_their_files(tiny_backb
 
 
 @pytest.mark.parametrize(("kind", "package"), [("nf4", "bitsandbytes"), ("int4", "torchao")])
-def test_without_the_package_one_line_says_what_to_install(
+def test_missing_quantization_package_is_named_in_one_line(
     tiny_backbone: TinyBackbone, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -214,7 +214,7 @@ def test_a_trial_in_a_pack_on_codes_is_the_trial_alone_checkpointed_or_not(
 def test_dora_on_codes_is_that_on_the_dense_weights_and_keeps_none_of_them(
     tiny_backbone: TinyBackbone, tmp_path: Path, kind: str
 ) -> None:
-    """Of some columns of a layer, in float64, as are the gradients of what it reads and of all that it has."""
+    """Test some columns of a layer in float64, and the gradients of its inputs and parameters."""
     folder = in_whole_blocks(tiny_backbone("qwen3"), tmp_path)
     layer = next(iter(quantized(load(folder, quantization=kind, precision="float64").model).values()))
     shape, edit = made_up_shape(), Edit(site=Site.FFN, write=Port.U, read=Port.X_FFN, form=Dora(width=2), gate=Add())

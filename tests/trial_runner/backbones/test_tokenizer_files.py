@@ -61,7 +61,7 @@ REAL = (
 
 
 @pytest.mark.parametrize("expression", ["(a+)+b", "(a|aa)*", "((a|b)c)+", r"^(\w+\s?){1,99}$", *REAL])
-def test_an_expression_whose_groups_repeat_what_repeats_is_refused(folder, expression):
+def test_expression_with_nested_repetition_is_refused(folder, expression):
     file = folder / "tokenizer.json"
     step = {"type": "Split", "pattern": {"Regex": expression}, "behavior": "Isolated", "invert": False}
     file.write_text(json.dumps(json.loads(file.read_text()) | {"pre_tokenizer": step}))
@@ -113,7 +113,7 @@ def test_a_file_that_is_too_large_or_too_deep_is_refused(folder, spoil, said):
         load_tokenizer(str(folder))
 
 
-def test_a_folder_with_what_is_no_file_is_refused(folder):
+def test_folder_with_a_special_file_is_refused(folder):
     (folder / "weights.bin").symlink_to("/dev/zero")
     with pytest.raises(BackboneError, match="regular files alone"):
         load_tokenizer(str(folder))

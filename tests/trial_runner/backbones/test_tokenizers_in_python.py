@@ -20,7 +20,7 @@ def folder_of(tiny_t5: Path, folder: Path, tokenizer: ByT5Tokenizer) -> Path:
     return folder
 
 
-def test_one_in_python_is_loaded_and_named_after_what_it_does(tiny_backbone, tmp_path):
+def test_python_tokenizer_is_identified_by_its_behaviour(tiny_backbone, tmp_path):
     first = folder_of(tiny_backbone("t5"), tmp_path / "first", ByT5Tokenizer())
     shutil.copytree(first, tmp_path / "second")
     other = folder_of(tiny_backbone("t5"), tmp_path / "other", ByT5Tokenizer(extra_ids=100))

@@ -1,4 +1,4 @@
-"""Folders of backbones that are not what they say: adapters, pickles, and configs of much larger models."""
+"""Misleading backbone folders: adapters, pickles, and configs of much larger models."""
 
 import json
 import pickle

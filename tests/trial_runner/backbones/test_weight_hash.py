@@ -17,7 +17,7 @@ from trial_runner.errors import BackboneError
 
 @pytest.fixture
 def hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that are read to be hashed, one after another; none is too small to be remembered."""
+    """Record the files that are hashed, one after another; none is too small for the cache."""
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(weight_hash, "SMALL_BYTES", 0)
     found: list[Path] = []
@@ -33,7 +33,7 @@ def hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @pytest.fixture
 def folder(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Path:
-    """A backbone that nobody has changed for an hour."""
+    """Return a backbone that did not change for an hour."""
     copy = tmp_path / "backbone"
     copy.mkdir()
     for file in tiny_backbone("qwen3").iterdir():
@@ -66,7 +66,7 @@ def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed, folder):
     assert len(hashed) == 2
 
 
-def test_of_those_who_ask_at_a_time_one_computes_and_the_others_wait(hashed, folder):
+def test_concurrent_hashes_of_one_file_are_computed_once(hashed, folder):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(files_sha256, [str(folder)] * 4))
     assert len(set(found)) == 1

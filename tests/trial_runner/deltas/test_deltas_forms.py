@@ -34,7 +34,7 @@ def built(write: Port, read: Port, form: Form, gate: Gate | None = None) -> nn.M
 
 @pytest.mark.parametrize("norm", OwnNorm)
 @pytest.mark.parametrize("activation", Activation)
-def test_a_bottleneck_normalises_what_it_reads_or_what_it_computes(activation, norm):
+def test_bottleneck_normalises_its_input_or_its_output(activation, norm):
     form = built(Port.F, Port.M, Bottleneck(width=3, activation=activation, norm=norm))
     z = draw(BATCH, TOKENS, 20)
     read = z

@@ -36,7 +36,7 @@ X = draw(BATCH, TOKENS, 12, seed=2)
 
 
 def test_a_learned_scale_has_a_number_per_sublayer_channel_or_head():
-    """The channels of the heads are those of their concatenation."""
+    """Test that channels of the heads are those of their concatenation."""
     for per, size in ((ScalePer.SUBLAYER, 1), (ScalePer.CHANNEL, 12)):
         delta = nudged(built(Port.O, Port.X_ATTN, BERT, LearnedScale(per=per)), 1.0)
         assert delta.scale.numel() == size
@@ -123,7 +123,7 @@ def test_a_diagonal_multiplies_the_port_or_is_added_to_another():
     assert_equal(added.compose(z[..., :12], X), z[..., :12] + 2 * X * added.form.scale)
 
 
-def test_a_constant_starts_as_nothing_and_reads_nothing():
+def test_constant_starts_at_zero_without_an_input():
     delta = built(Port.F, None, Constant(), Add())
     assert torch.equal(delta.compose(X, None), X)
     assert_equal(nudged(delta, 1.0).compose(X, None), X + delta.form.bias)

@@ -38,7 +38,7 @@ def built(
 
 
 def assert_deviates(values: Tensor, deviation: float) -> None:
-    """Mean and deviation of N draws lie within 5 standard errors of what they should be (at most 1/sqrt(N) each)."""
+    """Assert that mean and deviation of draws lie within 5 standard errors, at most 1/sqrt(N) each."""
     number = values.numel()
     error = 5 / math.sqrt(number)
     assert abs(float(values.detach().mean())) < error * deviation
@@ -94,7 +94,7 @@ def test_an_inducer_draws_biases_too_and_folds_its_tails():
 
 
 @pytest.mark.parametrize("rank", [None, 16])
-def test_kronecker_factors_start_as_glorot_says(rank):
+def test_kronecker_factors_have_glorot_initialization(rank):
     own = built(Phm(width=WIDTH, n=4, factor_rank=rank, shared=False)).form
     for matrix, rows, columns in ((own.down, 128, 32), (own.up, 32, 64)):
         assert_deviates(matrix.rule, 0.01)

@@ -1,4 +1,4 @@
-"""What edits compute at the ports of every family, against closed forms in float64."""
+"""Outputs of edits at the ports of every family, against closed forms in float64."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -73,13 +73,13 @@ def plain_model(rig: Rig) -> nn.Module:
     return load_backbone(rig.backbone.name, precision="float64", attn_implementation=attention).model
 
 
-def test_an_inactive_attachment_computes_what_plain_transformers_does(rig):
+def test_inactive_attachment_equals_plain_transformers(rig):
     torch.testing.assert_close(rig.frozen, plain_outputs(rig, plain_model(rig)), rtol=0, atol=1e-12)
     assert torch.equal(rig.outputs(), rig.frozen)
 
 
-def seen_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Tensor]]:
-    """What the model sees at the ports of its first blocks with deltas at work, by sublayer."""
+def activations_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Port], Tensor]]:
+    """Return the activations at the ports of the model's first blocks with active deltas, by sublayer."""
     shape = rig.backbone.shape
     sublayers = [one for site in (Site.ATTENTION, Site.FFN) for one in shape.sublayers(site) if one.layer == 0]
     seen: Seen = {}
@@ -115,7 +115,7 @@ def ports_of(rig: Rig, sublayer: Sublayer) -> list[Port]:
 
 
 def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tensor:
-    """What the frozen map into a port makes of a tensor, without the hooks."""
+    """Compute the frozen map into a port without the hooks."""
     location = location_of(rig, sublayer, port)
     out: Tensor = module_at(rig, rig.backbone.model, sublayer, port).forward(given)
     return out[..., location.columns(out.shape[-1])]
@@ -124,11 +124,11 @@ def frozen_map(rig: Rig, sublayer: Sublayer, port: Port, given: Tensor) -> Tenso
 @pytest.mark.parametrize("gate", [Add(), FixedScale(value=3.0), LearnedScale()], ids=lambda gate: gate.name)
 @pytest.mark.parametrize("write", [Port.Q, Port.V, Port.O, Port.U, Port.F], ids=str)
 def test_an_adapter_computes_its_formula(rig, write, gate):
-    """``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)`` with z = what is read, or h itself."""
+    """Test ``h <- h + s (silu(LN(z) W_down + b_down) W_up + b_up)``, where z is the port that is read, or h itself."""
     form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
     for read in [port for port in READABLE_PORTS[write] if port is not Port.HEAD]:
         deltas = deltas_of(rig, edit(write, read, form, gate))
-        seen = seen_with(rig, deltas)
+        seen = activations_with(rig, deltas)
         for sublayer, at in seen.items():
             if sublayer not in deltas.sublayers:
                 continue
@@ -145,10 +145,10 @@ def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig):
     """``sum <- sum + A(sum)``; on post-LN backbones the adapter reads LN(sum) (He et al. 2022, Pfeiffer adapter)."""
     deltas = deltas_of(rig, edit(Port.SUM, Port.SUM, Bottleneck(width=3, activation=Activation.TANH)))
     is_post = rig.backbone.shape.norm is NormPlacement.POST
-    for sublayer, at in seen_with(rig, deltas).items():
+    for sublayer, at in activations_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:
             continue
-        h = at(Port.RES_F) + what_is_added(rig, sublayer, at(Port.F))
+        h = at(Port.RES_F) + ffn_contribution(rig, sublayer, at(Port.F))
         norm = module_at(rig, rig.backbone.model, sublayer, Port.NORM)
         z = norm.forward(h) if is_post else h
         own = deltas.sublayers[sublayer][0].form
@@ -156,8 +156,8 @@ def test_an_adapter_after_the_sum_reads_it_as_its_block_passes_it_on(rig):
         torch.testing.assert_close(at(Port.SUM), h + out, rtol=1e-12, atol=1e-11)
 
 
-def what_is_added(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
-    """What the stream gets of what an FFN writes: in some families a norm or a factor stands between."""
+def ffn_contribution(rig: Rig, sublayer: Sublayer, f: Tensor) -> Tensor:
+    """Return the contribution of an FFN's output to the residual stream, after the norm or factor of some families."""
     block = module_at(rig, rig.backbone.model, replace(sublayer, site=Site.FFN), Port.SUM)
     behind = getattr(block, "post_feedforward_layernorm", nn.Identity())
     added: Tensor = behind.forward(f) * getattr(block, "residual_multiplier", 1.0)
@@ -170,9 +170,9 @@ def test_a_multi_head_adapter_computes_its_formula(rig, read):
     shape = rig.backbone.shape
     of = edit(Port.HEAD, read, Bottleneck(width=3, heads=Heads.QUERY, bias=False))
     untouched, deltas = build(rig, Configuration(edits=(of,))), deltas_of(rig, of)
-    base = seen_with(rig, untouched)  # what starts at zero leaves the heads as they are
+    base = activations_with(rig, untouched)  # what starts at zero leaves the heads as they are
     checked = 0
-    for sublayer, at in seen_with(rig, deltas).items():
+    for sublayer, at in activations_with(rig, deltas).items():
         if sublayer.site not in (Site.ENCODER_SELF, Site.DECODER_SELF) or sublayer.stack != _first_stack(rig):
             continue  # what comes later does not see the same inputs
         scaling = scaling_at(rig, sublayer)
@@ -191,7 +191,7 @@ def test_a_multi_head_adapter_computes_its_formula(rig, read):
 
 
 def scaling_at(rig: Rig, sublayer: Sublayer) -> float:
-    """What a family's attention multiplies its logits with."""
+    """Return the factor of a family's attention logits."""
     shape = rig.backbone.shape
     if shape.positions is Positions.RELATIVE:  # in three ways contents and positions meet; rounded as transformers does
         return 1 / float(torch.tensor(3.0 * shape.head_width).sqrt())
@@ -210,7 +210,7 @@ def test_parallel_edits_of_a_port_are_summed_and_sequential_ones_follow(rig):
     reads = (Port.F, Port.X_FFN, Port.M)  # the sequential one stands first in the list
     edits = [edit(Port.F, read, LowRank(width=1 + index)) for index, read in enumerate(reads)]
     deltas = deltas_of(rig, *edits)
-    for sublayer, at in seen_with(rig, deltas).items():
+    for sublayer, at in activations_with(rig, deltas).items():
         if sublayer.site is not Site.FFN:
             continue
         product = {delta.edit.read: delta.form.a @ delta.form.b for delta in deltas.sublayers[sublayer]}

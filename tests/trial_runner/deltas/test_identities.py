@@ -46,11 +46,11 @@ class Subject:
         self.shape = self.rig.backbone.shape
 
     def run(self, deltas: DeltaSet | None = None) -> Tensor:
-        """Outputs of the real tokens."""
+        """Return the outputs of the real tokens."""
         return self.rig.hidden(deltas, {"input_ids": INPUT_IDS, "attention_mask": MASK})[MASK]
 
     def deltas(self, *edits: Edit) -> DeltaSet:
-        """Deltas with every parameter moved from its start."""
+        """Build deltas with every parameter moved from its start."""
         return nudged(build(self.rig, Configuration(edits=edits)), 0.3)
 
     def projection(self, layer: int, port: Port) -> tuple[Tensor, Tensor | None]:
@@ -67,7 +67,7 @@ class Subject:
 
 @pytest.fixture(scope="module")
 def subject(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Subject]]:
-    """Makes the subject of a family."""
+    """Build the subject of a family, once."""
     made: list[Subject] = []
 
     @cache
@@ -81,7 +81,7 @@ def subject(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[[str], Su
 
 
 def modules(deltas: DeltaSet, of: Edit) -> list[PortDelta]:
-    """The modules of an edit, by layer."""
+    """Return the modules of an edit, by layer."""
     return [module for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
 
 
@@ -99,7 +99,7 @@ def assert_not_same(one: Tensor, other: Tensor) -> None:
 def trained(
     subject: Subject, form: Form, gate: Gate, up_factor: float, optimizer: type[torch.optim.Adam]
 ) -> list[Tensor]:
-    """Outputs after each of five steps; ``up_factor`` multiplies the learning rate of the last linear map."""
+    """Return the outputs after each of five steps; ``up_factor`` multiplies the rate of the last linear map."""
     of = edit(Port.F, Port.X_FFN, form, gate)
     deltas = build(subject.rig, Configuration(edits=(of,)))
     last = [p for name, p in deltas.named_parameters() if name.rpartition(".")[2] in ("up", "up_bias", "b")]
@@ -126,7 +126,7 @@ def trained(
     "form", [Bottleneck(width=3), Bottleneck(width=3, activation=Activation.TANH), LowRank(width=3)], ids=str
 )
 def test_v4_a_scale_is_a_learning_rate_of_the_last_map(subject, form, optimizer):
-    """From zero, s with one learning rate is 1 with s times that rate (and 1/s of the decay): exactly, not nearly."""
+    """Test from zero that s with one learning rate is exactly 1 with s times that rate (and 1/s of the decay)."""
     roberta = subject("roberta")
     scaled = trained(roberta, form, FixedScale(value=4), 1.0, optimizer)
     faster = trained(roberta, form, Add(), 4.0, optimizer)
@@ -225,18 +225,18 @@ def test_v12_a_constant_at_k_is_inert_unless_positions_rotate(subject, family, i
     assert_same(moved, at.run()) if is_inert else assert_not_same(moved, at.run())
 
 
-def with_prefix_alike(one: DeltaSet, other: DeltaSet) -> None:
+def share_prefix(one: DeltaSet, other: DeltaSet) -> None:
     """Give both the same prefix."""
     for mine, theirs in zip(modules(one, prefix()), modules(other, prefix()), strict=True):
         theirs.load_state_dict(mine.state_dict())
 
 
 @pytest.mark.parametrize("family", ["roberta", "gpt2", "qwen2"])
-def test_v12_a_constant_at_k_acts_beside_a_prefix(subject, family):
-    """The real keys move, the prefix's do not."""
+def test_v12_a_constant_at_k_acts_next_to_a_prefix(subject, family):
+    """Test that the real keys move and the prefix's do not."""
     at = subject(family)
     one, other = at.deltas(prefix(), edit(Port.K, None, Constant())), at.deltas(prefix())
-    with_prefix_alike(one, other)
+    share_prefix(one, other)
     with torch.no_grad():
         assert_not_same(at.run(one), at.run(other))
 
@@ -244,13 +244,13 @@ def test_v12_a_constant_at_k_acts_beside_a_prefix(subject, family):
 @pytest.mark.parametrize("has_prefix", [False, True])
 @pytest.mark.parametrize("family", ["roberta", "gpt2"])
 def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(subject, family, has_prefix):
-    """Weights that sum to one add it to every head, so ``c W_o`` to o; those of the real tokens sum to 1 - lambda."""
+    """Test that weights of sum one add it to every head, so ``c W_o`` to o; those of real tokens sum to 1 - lambda."""
     at = subject(family)
     at_v, at_o = edit(Port.V, None, Constant()), edit(Port.O, None, Constant())
     first = (prefix(),) if has_prefix else ()
     one, other = at.deltas(*first, at_v), at.deltas(*first, at_o)
     if has_prefix:
-        with_prefix_alike(one, other)
+        share_prefix(one, other)
     with torch.no_grad():
         for layer, (v, o) in enumerate(zip(modules(one, at_v), modules(other, at_o), strict=True)):
             o.form.bias.copy_(v.form.bias @ at.projection(layer, Port.O)[0])
@@ -261,7 +261,7 @@ def test_v12_a_constant_at_v_is_one_at_o_unless_there_is_a_prefix(subject, famil
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN], ids=str)
 @pytest.mark.parametrize(("family", "is_absorbed"), [("gpt2", True), ("roberta", False)])
 def test_v12_constant_at_norm_is_absorbed_by_linear_readers(subject, family, is_absorbed, site):
-    """In pre-LN blocks it is ``c W`` at what follows; in post-LN blocks the residual stream carries it on."""
+    """Test ``c W`` at the readers in pre-LN blocks; in post-LN blocks the residual stream carries it on."""
     at = subject(family)
     at_norm = edit(Port.NORM, None, Constant(), site=site)
     # in post-LN blocks the FFN follows the attention's norm; nothing of the same block follows the FFN's
@@ -298,7 +298,7 @@ def test_v13_diagonal_at_k_or_v_equals_one_at_q_or_heads(subject, family, inner,
     first = (prefix(),) if has_prefix else ()
     one, other = at.deltas(*first, of_inner), at.deltas(*first, of_outer)
     if has_prefix:
-        with_prefix_alike(one, other)
+        share_prefix(one, other)
     with torch.no_grad():
         for few, many in zip(modules(one, of_inner), modules(other, of_outer), strict=True):
             many.form.scale.copy_(per_query_head(at, few.form.scale))

@@ -1,7 +1,7 @@
-"""An inducer on whole backbones is attention with one more key and value per query (Chen et al. 2022), in float64.
+"""Inducers on whole backbones: attention with one more key and value per query (Chen et al. 2022), in float64.
 
-The frozen projections' outputs are seen by hooks of the test; from them the attention of the first block is computed
-anew, with the extra key ``q + MLP_k(q)`` and its value in one softmax.
+Hooks of the test record the frozen projections' outputs. The attention of the first block is computed from them again,
+with the extra key ``q + MLP_k(q)`` and its value in one softmax.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,8 +47,8 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
     rig.attachment.detach()
 
 
-def run_seeing(backbone: Backbone) -> dict[str, Tensor]:
-    """What the first block's projections compute with the deltas at work, and what the output projection reads."""
+def traced_run(backbone: Backbone) -> dict[str, Tensor]:
+    """Return the outputs of the first block's projections with active deltas, and the output projection's input."""
     seen: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
@@ -91,7 +91,7 @@ class FirstAttention:
         self.logits = self.scaled(self.q @ self.k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
 
     def scaled(self, products: Tensor) -> Tensor:
-        """Logits of products of queries and keys, the query's own among them."""
+        """Return logits of products of queries and keys, the query's own among them."""
         logits = products * self._scaling
         return logits if self._cap is None else self._cap * torch.tanh(logits / self._cap)
 
@@ -149,7 +149,7 @@ def test_an_inducer_is_one_more_key_and_value(rig, gate, write, with_lora):
     lora = edit(Port.Q, Port.X_ATTN, LowRank(width=2))
     deltas = moved(rig, inducer(write, gate), *((lora,) if with_lora else ()))
     with torch.no_grad(), rig.attachment.using(deltas):
-        seen = run_seeing(backbone)
+        seen = traced_run(backbone)
         first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
         module = backbone.model.get_submodule(PROJECTIONS[shape.family]["o"])
         matrix = module.weight if shape.family == "gpt2" else module.weight.T
@@ -170,10 +170,10 @@ def test_an_inducer_is_one_more_key_and_value(rig, gate, write, with_lora):
 
 
 def test_an_inducers_gate_is_neither_open_nor_closed_here(rig):
-    """Else the identities above would say nothing."""
+    """Test the condition under which the identities above are not trivial."""
     deltas = moved(rig, inducer(Port.HEAD, InducerGate(key_width=3)))
     with torch.no_grad(), rig.attachment.using(deltas):
-        first = FirstAttention(rig.backbone, run_seeing(rig.backbone))
+        first = FirstAttention(rig.backbone, traced_run(rig.backbone))
     delta = next(iter(deltas.attention.values()))
     share = torch.stack([joint_weights(first, delta, head)[..., 0] for head in range(rig.backbone.shape.query_heads)])
     assert 0.05 < share[:, REAL].mean() < 0.95

@@ -1,10 +1,10 @@
-"""Edits of projections against `peft`, a library that nobody here wrote: same weights, same outputs, in float64.
+"""Edits of projections against `peft`: same weights, same outputs, in float64.
 
-`peft` wraps modules of a second copy of the backbone; its target modules are spelt out here, so that the tables of
-ports are checked too. Prompts and prefixes have a file of their own. Where peft means something else, what is compared
-is a point of the space that is the same: on GPT-2, whose one projection is q, k and v, it trains one A for all three;
-its (IA)^3 scales q instead of k in some families, and by the suffix output.dense also what BERT's W_o reads. It has no
-BitFit: the biases that LoRA marks with ``bias="all"`` get the constants.
+`peft` wraps modules of a second copy of the backbone. Its target modules are spelt out here, so that the tables of
+ports are checked too. Prompts and prefixes have a file of their own. Where methods of peft differ, the compared point
+of the space is the equal one. On GPT-2, whose one projection is q, k and v, peft trains one A for all three. Its (IA)^3
+scales q instead of k in some families, and by the suffix output.dense also the input of BERT's W_o. It has no BitFit:
+the biases that LoRA marks with ``bias="all"`` get the constants.
 """
 
 import re
@@ -133,21 +133,21 @@ RANK, ALPHA = 3, 8
 
 
 class Pair(PeftPair):
-    """With where peft finds what computes a port."""
+    """Pair with the paths of the modules of ports in peft."""
 
     def wrapped(self, config: Any) -> Any:
-        """A fresh copy of the backbone in the hands of peft."""
+        """Wrap a fresh copy of the backbone with peft."""
         return get_peft_model(self.fresh(), config)
 
     def path(self, sublayer: Sublayer, port: Port) -> str:
         return MODULES[self.family][sublayer.stack, sublayer.site].at(sublayer.layer, port)
 
     def targets(self, edits: Sequence[Edit]) -> list[str]:
-        """Full paths of the modules that compute what some edits write."""
+        """Return the full paths of the modules that compute the written ports."""
         return sorted({self.path(place, of.write) for of in edits for place in sublayers_of(of, self.shape)})
 
     def places(self, deltas: DeltaSet, of: Edit) -> list[tuple[Sublayer, Any]]:
-        """Sublayers of an edit, each with the module of its form."""
+        """Return the sublayers of an edit, each with the module of its form."""
         found = [module.form for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
         return list(zip(sublayers_of(of, self.shape), found, strict=True))
 
@@ -192,7 +192,7 @@ def lora_config(pair: Pair, edits: Sequence[Edit], **options: Any) -> LoraConfig
 
 @pytest.mark.parametrize(("family", "name"), [case for case in LORA_CASES if case[0] != "gpt2"])
 def test_lora_is_that_of_peft(pair: Callable[[str], Pair], family: str, name: str) -> None:
-    """Outputs, and the gradients of A and B."""
+    """Test outputs, and the gradients of A and B."""
     both = pair(family)
     edits = [low_rank(port) for port in LORA_PORTS[name]]
     deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits))
@@ -209,7 +209,7 @@ def test_lora_is_that_of_peft(pair: Callable[[str], Pair], family: str, name: st
 
 
 def layers_of(both: Pair, deltas: DeltaSet, theirs: Any, edits: Sequence[Edit]) -> Iterator[tuple[Any, Any]]:
-    """The module of every form, with the layer of peft's at its place."""
+    """Yield the module of every form with the corresponding layer of peft."""
     for of in edits:
         for sublayer, form in both.places(deltas, of):
             yield form, theirs.base_model.model.get_submodule(both.path(sublayer, of.write))
@@ -239,7 +239,7 @@ def assert_same_gradients(
 
 @pytest.mark.parametrize("name", [name for family, name in LORA_CASES if family == "gpt2"])
 def test_lora_on_fused_projections_is_that_of_peft_with_a_b_of_blocks(pair: Callable[[str], Pair], name: str) -> None:
-    """peft's A is that of our edits of one module stacked, its B has their B where the module writes q, k or v."""
+    """Test that peft's A stacks that of our edits of one module, and that its B has their B in the written rows."""
     both = pair("gpt2")
     edits = [low_rank(port) for port in LORA_PORTS[name]]
     is_fused = bool(set(LORA_PORTS[name]) & set(FUSED))
@@ -292,7 +292,7 @@ DORA_PORTS = {
 
 @pytest.mark.parametrize("family", DORA_PORTS)
 def test_dora_is_that_of_peft(pair: Callable[[str], Pair], family: str) -> None:
-    """Outputs, the magnitudes that it starts from, and the gradients of A, B and m: none goes through the norm."""
+    """Test outputs, initial magnitudes, and the gradients of A, B and m: none goes through the norm."""
     both = pair(family)
     edits = [replace(low_rank(port), form=Dora(width=RANK)) for port in DORA_PORTS[family]]
     deltas, theirs = both.deltas(*edits), both.wrapped(lora_config(both, edits, use_dora=True))
@@ -313,7 +313,7 @@ VERA_PORTS = {"roberta": (Port.Q, Port.V), "gpt2": (Port.O,), "llama": (Port.G, 
 
 @pytest.mark.parametrize("family", VERA_PORTS)
 def test_vera_is_that_of_peft_with_the_same_matrices(pair: Callable[[str], Pair], family: str) -> None:
-    """Outputs, how its matrices are distributed, what it starts from, and the gradients of d and b."""
+    """Test outputs, distribution and initial values of the matrices, and the gradients of d and b."""
     both = pair(family)
     edits = [replace(low_rank(port), form=Vera(width=RANK, seed=4), gate=Add()) for port in VERA_PORTS[family]]
     start = DeltaSet(Configuration(edits=tuple(edits)), both.shape, seed=0, dtype=torch.float64)
@@ -384,7 +384,7 @@ def copy_diagonals(both: Pair, deltas: DeltaSet, edits: Sequence[Edit], theirs: 
     [(family, named) for family in MODULES for named in (False, True) if family != "gpt2" or not named],
 )
 def test_ia3_is_that_of_peft(pair: Callable[[str], Pair], family: str, is_named: bool) -> None:
-    """With its modules named, k, v and m; GPT-2's fused k and v come with q, as peft's defaults have them."""
+    """Test k, v and m where modules are named; by peft's defaults GPT-2's fused k and v come with q."""
     both = pair(family)
     edits: Sequence[Edit] = [diagonal(port) for port in IA3_DEFAULTS[family]]
     config = IA3Config(fan_in_fan_out=family == "gpt2")
@@ -408,7 +408,7 @@ def test_ia3_is_that_of_peft(pair: Callable[[str], Pair], family: str, is_named:
 
 
 def marked_biases(theirs: Any) -> dict[str, Tensor]:
-    """What peft trains beside LoRA, by its name in the backbone."""
+    """Return the parameters that peft trains in addition to LoRA, by name in the backbone."""
     return {
         name.removeprefix("base_model.model.").replace(".base_layer", ""): parameter
         for name, parameter in theirs.named_parameters()
@@ -436,7 +436,7 @@ def test_bitfit_moves_the_biases_that_peft_trains(pair: Callable[[str], Pair], f
 
 
 def constants(both: Pair, deltas: DeltaSet, of: Edit) -> Iterator[tuple[str, int | None, Tensor]]:
-    """Names of the biases that an edit moves, the part of each, and by how much."""
+    """Yield the names of the biases that an edit moves, the part of each, and its change."""
     forms = [module.form for module in deltas.modules() if isinstance(module, PortDelta) and module.edit == of]
     if of.site is Site.STACK:
         for name, form in zip(STACK_NORMS[both.family], forms, strict=True):

@@ -1,6 +1,6 @@
-"""Prompts and prefixes against `peft`, a library that nobody here wrote: same weights, same outputs, in float64.
+"""Prompts and prefixes against `peft`: same weights, same outputs, in float64.
 
-`peft` counts the trained rows in the positions of the real tokens, this library mostly does not: the positions of its
+`peft` counts the trained rows in the positions of the real tokens, this library mostly does not. The positions of its
 copy are moved back, by a table, by position ids, or by T5's bias at zero in both copies. Its cache reaches the
 decoder's self-attention alone, and block i of L gets the table of block 2i mod L. Its embedding of a prefix's MLP is
 d_kv wide, Li & Liang's and ours d. Its adaption prompts have the gate g, ours tanh(g), and a softmax in float32.
@@ -159,7 +159,7 @@ MOVED_BACK = torch.arange(TOKENS)[None] - LENGTH
 
 
 def positions_for(family: str) -> Tensor:
-    """What peft must be told so that the real tokens have their own positions."""
+    """Return position ids for peft with which the real tokens have their own positions."""
     return MOVED_BACK + (2 if family == "roberta" else 0)  # RoBERTa counts from its padding id, 1
 
 
@@ -207,7 +207,7 @@ def test_a_prefix_of_the_decoder_is_that_of_peft_without_positions(
 
 
 def peft_decoder_prefix(both: Pair, deltas: DeltaSet) -> Any:
-    """A prefix of peft with our numbers, on a copy whose positions do not tell."""
+    """Build a prefix of peft with our numbers, on a copy without positions."""
     model = both.fresh()
     if both.family == "bart":
         move_positions(model, "model.decoder.embed_positions", 2)
@@ -222,7 +222,7 @@ def peft_decoder_prefix(both: Pair, deltas: DeltaSet) -> Any:
 
 
 def position_bias(model: Any) -> Tensor:
-    """The table of relative positions of T5's decoder."""
+    """Return the table of relative positions of T5's decoder."""
     return model.decoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight.data
 
 

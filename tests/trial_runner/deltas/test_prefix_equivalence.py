@@ -1,7 +1,7 @@
-"""Prefix tuning is a gated sum of two attentions (He et al. 2022, eq. 5 = eq. 7): what production computes, both ways.
+"""Prefix tuning as a gated sum of two attentions (He et al. 2022, eq. 5 = eq. 7): the product's outputs, both ways.
 
-The concatenated form is the convex gate inside `attend`. The gated form is put together from what the other gates
-compute inside `attend`: the base heads, lambda (a weighted gate over values of one on a base of zero) and the prefix's
+The concatenated form is the convex gate inside `attend`. The gated form combines the outputs of the other gates inside
+`attend`: the base heads, and lambda (a weighted gate over values of one on a base of zero). The third is the prefix's
 own attention (plain addition on a base of zero). Shapes: `B` examples, `H` query heads, `T` tokens, `R` prefix rows.
 """
 
@@ -42,19 +42,19 @@ SHAPE = made_up_shape(
 
 
 def head_delta(form: Form, gate: Gate, dtype: torch.dtype) -> PortDelta:
-    """The module of an edit from q to the heads."""
+    """Build the module of an edit from q to the heads."""
     return build_delta(edit(Port.HEAD, Port.Q, form, gate), LENGTH, SHAPE, torch.Generator().manual_seed(1)).to(dtype)
 
 
 class Problem(AttentionProblem):
-    """With what production makes of it."""
+    """Attention problem with the product's outputs."""
 
     @property
     def leaves(self) -> tuple[Tensor, ...]:
         return self.q, self.k, self.v, self.p_k, self.p_v
 
     def prefix(self, gate: Gate, values: Tensor) -> PortDelta:
-        """A softmax memory with the prefix's keys and some values, under a gate."""
+        """Build a softmax memory with the prefix's keys and these values, under a gate."""
         delta = head_delta(SoftmaxMemory(width=LENGTH, heads=Heads.KEY_VALUE), gate, self.dtype)
         for name, tensor in (("keys", self.p_k), ("values", values)):
             delattr(delta.form, name)

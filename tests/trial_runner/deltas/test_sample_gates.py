@@ -45,7 +45,7 @@ def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:
 
 @torch.no_grad()
 def outputs(rig: Rig, deltas: DeltaSet, *, sample: int | None = None) -> list[Tensor]:
-    """Of the real tokens of each sample; of one alone without its padding."""
+    """Return the outputs of the real tokens of each sample, or of one alone without its padding."""
     if sample is None:
         hidden = rig.hidden(deltas, {"input_ids": INPUT_IDS, "attention_mask": MASK})
         return [row[:length] for row, length in zip(hidden, LENGTHS, strict=True)]
@@ -53,7 +53,7 @@ def outputs(rig: Rig, deltas: DeltaSet, *, sample: int | None = None) -> list[Te
 
 
 def first_gate(deltas: DeltaSet, rig: Rig, sample: int) -> Tensor:
-    """The gate of the first layer: what attention reads there no edit has changed."""
+    """Compute the gate of the first layer, whose input no edit has changed."""
     module = next(module for module in deltas.modules() if isinstance(module, PortDelta))
     ids = INPUT_IDS[sample : sample + 1, : LENGTHS[sample]]
     read = rig.backbone.model.get_submodule("embeddings")(input_ids=ids)[0]
@@ -70,7 +70,7 @@ def of_first_layer(one: Edit) -> Edit:
 @torch.no_grad()
 @pytest.mark.parametrize("is_prefix", [False, True])
 def test_sample_gate_multiplies_by_mean_over_real_tokens(rig, is_prefix):
-    """A low-rank map is scaled by it; of a prefix keys and values are."""
+    """Test that the gate scales a low-rank map, and the keys and values of a prefix."""
     at = (Port.HEAD, Port.Q, PREFIX) if is_prefix else (Port.Q, Port.X_ATTN, LOW_RANK)
     gated = deltas_of(rig, of_first_layer(edit(*at, ConvexSampleGate() if is_prefix else SampleGate())))
     own = dict(gated.named_parameters())

@@ -19,7 +19,7 @@ EPS = 1e-60
 
 
 def trained(scale: float, rate_of_b: float, decay: float, decay_of_b: float) -> Tensor:
-    """What LoRA at q of some rows is after some steps of AdamW towards a matrix."""
+    """Return LoRA at q of some rows after some steps of AdamW towards a matrix."""
     shape = shape_of({**json.loads(CONFIG.read_text()), **SMALL, "num_hidden_layers": 1})
     structure = PublishedPoint("lora_qv").configuration(shape, parameters=80, scale=scale)
     deltas = DeltaSet(structure, shape, seed=0, dtype=torch.float64)

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def rig_named(tiny_backbone: Callable[[str], Path]) -> Iterator[Callable[..., Any]]:
-    """Makes the rig of a family in float64, or in another precision."""
+    """Build the rig of a family in float64, or in another precision."""
     from support.export_cases import rig_in_training
 
     made: dict[tuple[str, str], Any] = {}

@@ -44,7 +44,7 @@ def vars_of(one: TrainedDelta) -> dict[str, object]:
 
 
 def written(rig: Rig, one: TrainedDelta, folder: Path, form: str) -> tuple[Path, Path]:
-    """An export, and the same trial in the project's own format."""
+    """Write an export, and the same trial in the project's own format."""
     held, places = rig.backbone.source, (folder / form, folder / "attached")
     facts = replace(facts_of(rig.backbone), dtype=held.dtype, quantization=held.quantization)
     for place in places:

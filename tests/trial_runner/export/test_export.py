@@ -1,4 +1,4 @@
-"""A trial is exported, loaded on a fresh backbone, and computes what it computed in training."""
+"""Export of a trial: loaded on a fresh backbone, its outputs equal those of training."""
 
 import contextlib
 import copy
@@ -71,12 +71,12 @@ def rig(rig_named: Callable[[str], Rig]) -> Rig:
 
 @pytest.fixture
 def folder(rig: Rig, tmp_path: Path) -> Path:
-    """An export of LoRA."""
+    """Write an export of LoRA."""
     return exported(rig, trial_of(rig, LORA), tmp_path / "export")
 
 
 def forged(folder: Path, **facts: object) -> None:
-    """Change what ``delta.json`` says."""
+    """Change facts in ``delta.json``."""
     file = folder / "delta.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
 
@@ -109,7 +109,7 @@ def _decoder(rig: Rig) -> dict[str, torch.Tensor]:
     return {"decoder_input_ids": torch.from_numpy(TEXTS.input_ids)} if "decoder_input_ids" in rig.inputs else {}
 
 
-def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
+def test_written_parameters_equal_the_counted_ones(rig, tmp_path):
     shape = rig.backbone.shape
     cases = [
         (at_heads(hidden=5), 2 * 2 * 3 * shape.key_value_width),  # two layers, keys and values, three rows
@@ -129,7 +129,7 @@ def test_what_is_written_is_what_is_counted_and_nothing_else(rig, tmp_path):
         assert sorted(path.name for path in folder.iterdir()) == ["delta.json", "delta.safetensors"]
 
 
-def test_random_subspace_is_kept_beside_a_folded_prefix(rig, tmp_path):
+def test_random_subspace_is_kept_with_a_folded_prefix(rig, tmp_path):
     trial = trial_of(rig, at_heads(hidden=5), whole(Intrinsic(width=20)))
     loaded = load_delta(fresh_model(rig), exported(rig, trial, tmp_path / "export"))
     torch.testing.assert_close(loaded.logits(TEXTS), logits_of(rig, trial), rtol=0, atol=EXACTLY)
@@ -287,7 +287,7 @@ def test_an_export_of_pipes_or_devices_is_refused_unread(rig, folder, file, kind
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_weights_of_another_precision_are_refused_with_what_to_do(rig, folder, dtype):
+def test_weights_of_another_precision_are_refused_with_a_remedy(rig, folder, dtype):
     model = fresh_model(rig).to(dtype)
     with pytest.raises(ExportError) as refused:
         load_delta(model, folder)

@@ -84,7 +84,7 @@ def any_rig(request: pytest.FixtureRequest, rig_named: Callable[[str], Rig]) -> 
 
 
 def merged(rig: Rig, deltas: DeltaSet) -> Any:
-    """A copy of the backbone without hooks, with the deltas in its weights."""
+    """Copy the backbone without hooks and merge the deltas into its weights."""
     model = rig_copy(rig)
     merge(model, deltas, rig.backbone.family, rig.backbone.shape)
     return model
@@ -177,7 +177,7 @@ def test_a_bias_without_a_place_is_refused(rig_named):
 
 
 def written(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, torch.Tensor]:
-    """A merged export, with the logits that the trial had."""
+    """Write a merged export; return it with the trial's logits."""
     trial = trial_of(rig, *edits)
     trained = trained_of(rig, trial)
     with new_folder(folder) as place:

@@ -99,7 +99,7 @@ PROMPTS = {
 
 
 def exported(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tuple[Path, Tensor, Tensor]:
-    """An adapter of peft, with the hidden states and the logits that the trial had."""
+    """Write an adapter of peft; return it with the hidden states and logits of the trial."""
     trial = trial_of(rig, *edits)
     with rig.attachment.using(trial.deltas):
         hidden = hidden_of(rig.backbone.model, rig.backbone)
@@ -117,7 +117,7 @@ def exported(rig: Rig, folder: Path, *edits: Edit, has_head: bool = True) -> tup
 
 
 def loaded(folder: Path) -> Any:
-    """What people load: `AutoPeftModelFor…`, by the class that the adapter's task type asks for. No key is missing."""
+    """Load an adapter by `AutoPeftModelFor…`, the class of its task type. No key is missing."""
     import peft
 
     config = json.loads((folder / "adapter_config.json").read_text())
@@ -140,7 +140,7 @@ def loaded(folder: Path) -> Any:
 
 
 def logits_by_peft(rig: Rig, folder: Path) -> Tensor:
-    """What peft's model makes of the texts: the mean of a head on each real token, or a head file on their mean."""
+    """Compute the logits of peft's model: the mean of a head on each real token, or a head file on their mean."""
     model = loaded(folder)
     mask = torch.from_numpy(TEXTS.attention_mask)
     if (folder / "head.safetensors").exists():

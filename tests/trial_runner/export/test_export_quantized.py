@@ -71,7 +71,7 @@ def hidden_with(rig: Rig, trial: Trial) -> torch.Tensor:
 
 
 def stock(folder: Path, auto_class: str, kind: str, **options: Any) -> Any:
-    """A model as its users load it."""
+    """Load a model as users do."""
     with quiet_transformers(), quiet_quantizers():
         import transformers
 
@@ -148,7 +148,7 @@ def test_peft_on_a_base_in_codes_has_the_logits_of_the_training(folder, tmp_path
 
 
 @pytest.mark.parametrize(("kind", "edits"), KINDS)
-def test_merged_weights_are_dense_and_compute_what_the_delta_did(folder, tmp_path, kind, edits):
+def test_merged_weights_are_dense_and_equal_the_delta(folder, tmp_path, kind, edits):
     from transformers import AutoModelForCausalLM
 
     rig = rig_on(folder, quantization=kind)

@@ -23,7 +23,7 @@ def test_the_head_is_linear_in_the_mean_of_the_real_tokens():
     torch.testing.assert_close(head(hidden, mask), means @ head.weight.T, rtol=1e-12, atol=0)
 
 
-def test_no_mask_is_bit_for_bit_one_that_hides_nothing():
+def test_no_mask_equals_a_full_mask_bit_for_bit():
     hidden = torch.randn(3, 7, 16, generator=torch.Generator().manual_seed(0))
     head = ClassificationHead(16, 5, seed=0, dtype=torch.float32)
     assert torch.equal(head(hidden, None), head(hidden, torch.ones(3, 7, dtype=torch.bool)))
@@ -34,7 +34,7 @@ def test_no_mask_is_bit_for_bit_one_that_hides_nothing():
     [("roberta", TASK, True), ("roberta", EVEN_TASK, False), ("gpt2", TASK, False), ("bart", EVEN_TASK, True)],
     ids=["padded", "even", "decoder", "encoder_decoder"],
 )
-def test_no_model_gets_a_mask_that_hides_nothing(family, task, has_mask, tiny_backbone):
+def test_models_get_no_full_mask(family, task, has_mask, tiny_backbone):
     runner = runner_of(tiny_backbone(family), task=task)
     tensors = runner.objective.batch("train", np.arange(8)).tensors
     runner.close()
@@ -42,7 +42,7 @@ def test_no_model_gets_a_mask_that_hides_nothing(family, task, has_mask, tiny_ba
     assert {"input_ids", "labels"} <= set(tensors)
 
 
-def test_an_encoder_decoder_can_be_asked_for_no_examples(tiny_backbone):
+def test_encoder_decoder_accepts_a_batch_of_no_examples(tiny_backbone):
     runner = runner_of(tiny_backbone("bart"))
     batch = runner.objective.batch("train", np.zeros(0, dtype=np.int64))
     runner.close()

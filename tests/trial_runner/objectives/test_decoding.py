@@ -1,4 +1,4 @@
-"""What trials write, and how they are measured: generation, metrics of the libraries, stand-ins at rungs."""
+"""Generated texts and their measurement: decoding, metrics of the libraries, stand-ins at rungs."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def test_a_text_ends_at_the_end_of_text_and_holds_no_special_tokens(new_text_run
 
 @pytest.fixture
 def write_tokens(new_text_runner: NewRunner, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
-    """The tokens that a trial writes for validation, with the weights of the end of text as a test wants them."""
+    """Generate the tokens of a trial for validation, with the given weight of the end of text."""
 
     def write(family: str, decoding: Decoding, *, end: float = 0.0) -> list[list[str]]:
         runner = new_text_runner(family, decoding=decoding)
@@ -116,7 +116,7 @@ KINDS = {
 
 
 def of_the_library(name: str, texts: list[str], references: list[list[str]]) -> float:
-    """The metric as its library computes it."""
+    """Compute a metric with its library."""
     import sacrebleu
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -131,7 +131,7 @@ def of_the_library(name: str, texts: list[str], references: list[list[str]]) -> 
 
 @pytest.mark.parametrize("family", ["bart", "gpt2"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, kind):
+def test_metric_equals_that_of_its_library(new_text_runner, family, kind):
     names = KINDS[kind]
     runner = new_text_runner(family, kind=kind, metric=names[0], metrics=names, group="group")
     pack, trials = admitted(runner, ("lora_qv", "prefix_tuning", "mam_adapter"))
@@ -155,7 +155,7 @@ def test_a_metric_is_the_librarys_of_what_was_written(new_text_runner, family, k
     assert objective.score(measured[0]) == measured[0][names[0]]
 
 
-def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
+def test_final_reading_is_measured_on_final_texts(new_text_runner):
     runner = new_text_runner("t5_gated", metric="chrf", metrics=("chrf", "bleu"))
     pack, trials = admitted(runner, ("lora_qv", "prefix_tuning"), steps=4)
     readings = [each for each in pack.advance(4) if isinstance(each, Reading) and each.step == 4]
@@ -169,7 +169,7 @@ def test_the_final_reading_is_measured_on_what_is_written_then(new_text_runner):
 # ---- rungs
 
 
-def test_before_the_last_step_the_score_is_the_loss_and_nothing_is_written(new_text_runner, monkeypatch):
+def test_early_readings_have_the_loss_and_generate_no_text(new_text_runner, monkeypatch):
     runner = new_text_runner("bart")
     calls: list[int] = []
     write = Writer.write

@@ -41,7 +41,7 @@ class Writer:
     inputs: dict[str, Tensor]
 
     def write(self, deltas: DeltaSet | None, *, use_cache: bool, beams: int) -> tuple[Tensor, Tensor]:
-        """The new tokens ``(B, T)`` and the logits they were chosen by, ``(T, B * beams, V)``."""
+        """Generate tokens ``(B, T)``; return them with their logits ``(T, B * beams, V)``."""
         with torch.no_grad(), ExitStack() as stack:
             if deltas is not None:
                 stack.enter_context(self.attachment.using(deltas))
@@ -60,7 +60,7 @@ class Writer:
         return written.sequences[:, -NEW_TOKENS:], torch.stack(written.logits)
 
     def built(self, edits: tuple[Edit, ...]) -> DeltaSet:
-        """Deltas as training starts with them."""
+        """Build deltas as at the start of training."""
         base = self.model.base_model  # of T5 it is the language model itself
         frozen = {name: weight for name, weight in base.named_parameters() if not name.startswith("lm_head")}
         return DeltaSet(Configuration(edits=edits), self.shape, seed=0, dtype=torch.float64, frozen=frozen).eval()
@@ -83,7 +83,7 @@ def writer(request: pytest.FixtureRequest, tiny_language_model: Callable[..., An
 
 
 def kinds(shape: BackboneShape) -> Iterator[tuple[Edit, ...]]:
-    """An edit of every form and of every gate, at all attentions where it can be there; some together; the sum."""
+    """Yield an edit of every form and every gate, at all attentions where it can be; some together; the sum."""
     sites = (Site.ATTENTION, Site.FFN, Site.EMBEDDING, Site.GLOBAL)
     seen: set[object] = set()
     for edit in (edit for site in sites for edit in examples_at(site, shape)):
@@ -116,7 +116,7 @@ def test_every_form_and_gate_is_here(writer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beams", SEARCHES.values(), ids=SEARCHES)
-def test_the_cache_changes_nothing_that_is_written(writer, beams):
+def test_cache_does_not_change_generated_tokens(writer, beams):
     frozen, _ = writer.write(None, use_cache=True, beams=beams)
     for edits in kinds(writer.shape):
         deltas = writer.built(edits)

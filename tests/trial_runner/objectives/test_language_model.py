@@ -1,4 +1,4 @@
-"""What trials that write texts learn and with which heads."""
+"""Language-model objective and heads of trials that generate texts."""
 
 import math
 import shutil
@@ -38,7 +38,7 @@ HALF = 2.0**-10
 
 
 def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
-    """What transformers says of some training examples, padded, everything but the targets left out."""
+    """Compute transformers' loss of some training examples, padded, with labels of the targets alone."""
     model, split = language_model(runner), objective_of(runner).task.splits["train"]
     pad = runner.backbone.pad_token_id
     sources, mask = (torch.from_numpy(part) for part in split.sources.padded(np.array(rows), pad))
@@ -59,7 +59,7 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
 
 
 def alone(runner: TorchRunner) -> tuple[LanguageModelObjective, Pass]:
-    """What the runner's trials learn, and a pass of one of them, which starts as nothing."""
+    """Return the objective of the runner's trials, and a pass of one that starts at zero."""
     pack, trials = admitted(runner)
     return objective_of(runner), plain_pass(runner, pack, trials)
 

@@ -34,7 +34,7 @@ def test_a_trial_in_a_pack_is_the_trial_alone(new_text_runner, family, dropout):
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("family", in_turn(*WRITERS))
-def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family, search):
+def test_slots_of_one_batch_generate_the_texts_of_single_trials(new_text_runner, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
     pack, trials = admitted(runner, METHODS)
@@ -46,7 +46,7 @@ def test_slots_write_in_one_batch_what_they_write_alone(new_text_runner, family,
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("family", FEW)
-def test_padding_changes_nothing_that_is_written(new_text_runner, monkeypatch, family, search):
+def test_padding_does_not_change_generated_texts(new_text_runner, monkeypatch, family, search):
     runner = new_text_runner(family, decoding=search)
     objective = objective_of(runner)
     pack, trials = admitted(runner, METHODS)

@@ -19,7 +19,7 @@ METHODS = ("lora_qv", "mam_adapter", "head_only", "robust_prefix_tuning")
 
 
 def regression() -> PreparedRegression:
-    """How far on in the vocabulary the second token of a text is, around 100."""
+    """Build a task whose number is the position of the second token in the vocabulary, around 100."""
     splits = {
         name: replace(split, labels=100 + split.input_ids[split.offsets[:-1] + 1] / 200)
         for name, split in TASK.splits.items()
@@ -72,7 +72,7 @@ def test_regression_metrics_detect_constant_predictions(runner):
     assert runner.objective.measured(constant, np.ones(len(split)), 1.0, split).metrics["same_prediction"] == 1
 
 
-def test_a_pack_learns_what_its_trials_learn_alone(runner):
+def test_pack_learns_the_same_as_its_trials_alone(runner):
     together = run(runner, *METHODS[:3])
     alone = [run(runner, method)[0] for method in METHODS[:3]]
     for packed, single in zip(together, alone, strict=True):

@@ -36,7 +36,7 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def near_a_plane(rows: int, width: int) -> torch.Tensor:
-    """Points of a plane through a point far from the origin."""
+    """Draw points of a plane through a point far from the origin."""
     return random(rows, 2, seed=1) @ random(2, width, seed=2) + 5 * random(width, seed=3)
 
 
@@ -55,7 +55,7 @@ def test_manifold_distance_is_zero_on_it_and_mean_square_off_it():
 
 
 def make_split(seed: int, size: int, *, noise: float = 0.0) -> Split:
-    """The label is whether tokens are below the middle; with noise, some tokens are drawn anew."""
+    """Build examples labelled by whether tokens are below the middle; with noise, some tokens are drawn again."""
     draw = np.random.default_rng(seed)
     lengths = draw.integers(4, 9, size)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -106,12 +106,12 @@ def trained(runner: TorchRunner, asked: TrialRequest) -> tuple[TrialPack, list[R
 
 @pytest.fixture(scope="module")
 def pack(runner: TorchRunner) -> TrialPack:
-    """A trained trial with a robust prefix, which no test may change."""
+    """Return a trained trial with a robust prefix, for tests that only read."""
     return trained(runner, request())[0]
 
 
 def predictor_of(runner: TorchRunner, pack: TrialPack, **tuning: float) -> RobustPredictor:
-    """A predictor that has learned nothing yet."""
+    """Return a predictor before learning."""
     slot = pack.trial(0)
     return RobustPredictor(
         model=runner.backbone.model,
@@ -157,7 +157,7 @@ def test_every_kind_of_backbone_can_be_pulled_back(tiny_backbone, family):
     assert predictor.losses[-1] < predictor.losses[0]
 
 
-def test_nothing_of_the_trial_changes(runner, pack):
+def test_predictor_does_not_change_the_trial(runner, pack):
     slot = pack.trial(0)
     model = runner.backbone.model
     before, backbone = copy.deepcopy(slot.tensors()), copy.deepcopy(model.state_dict())
@@ -188,7 +188,7 @@ def test_a_failing_pass_drops_the_second_table(runner, pack):
 
 
 def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
-    """Adam's first step is the learning rate times the sign of the gradient, here from finite differences."""
+    """Test the first step of Adam, the learning rate times the gradient's sign, by finite differences."""
     predictor = learned(runner, pack, steps=1, learning_rate=1e-6, share=0.5)
     form = next(module for module in pack.trial(0).deltas.modules() if hasattr(module, "offset"))
     seen: list[torch.Tensor] = []

@@ -38,7 +38,7 @@ def dropout(*keys: int) -> SlotDropout:
 def kept(
     keys: tuple[int, ...], *shape: int, p: float = P, calls: int = 0, rows_before: int = 0, **columns: int
 ) -> Tensor:
-    """Which elements are kept by the call after some others, as truth values."""
+    """Return the elements that are kept by the call after some others, as truth values."""
     slots = dropout(*keys)
     slots.rows_before = rows_before
     for _ in range(calls):
@@ -47,12 +47,12 @@ def kept(
 
 
 def deviations(keys: tuple[int, ...], *shape: int, p: float = P, calls: int = 0) -> Tensor:
-    """What is kept as numbers of mean 0 and variance 1."""
+    """Return the kept elements as numbers of mean 0 and variance 1."""
     return (kept(keys, *shape, p=p, calls=calls).double() - (1 - p)) / math.sqrt(p * (1 - p))
 
 
 def sigmas(first: Tensor, second: Tensor) -> float:
-    """How far two sets of deviations are from being uncorrelated, in standard deviations."""
+    """Return the correlation of two sets of deviations, in standard deviations."""
     return abs(float((first * second).mean())) * math.sqrt(first.numel())
 
 
@@ -111,10 +111,10 @@ class TestEquality:
         slots.rows_before = 2
         assert torch.equal(slots.drop(tensor, P) > 0, kept((FIRST,), 4, 7, 16, calls=1, rows_before=2))
 
-    def test_prefix_columns_that_are_not_told_of_move_the_masks(self):
-        told, untold = kept((FIRST,), 4, 2, 7, 12, columns_before=5), kept((FIRST,), 4, 2, 7, 12)
-        assert not torch.equal(told[..., 5:], kept((FIRST,), 4, 2, 7, 12)[..., 5:])
-        assert torch.equal(untold[..., :7], told[..., 5:])
+    def test_undeclared_prefix_columns_move_the_masks(self):
+        declared, undeclared = kept((FIRST,), 4, 2, 7, 12, columns_before=5), kept((FIRST,), 4, 2, 7, 12)
+        assert not torch.equal(declared[..., 5:], kept((FIRST,), 4, 2, 7, 12)[..., 5:])
+        assert torch.equal(undeclared[..., :7], declared[..., 5:])
 
     def test_only_the_low_32_bits_of_a_key_count(self):
         low = (FIRST + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -149,7 +149,7 @@ class TestValues:
             out = dropout(FIRST).drop(tensor, P)
         assert torch.equal(out, dropout(FIRST).drop(tensor, P))
 
-    def test_nothing_and_everything_can_be_dropped(self):
+    def test_rates_of_zero_and_one_are_allowed(self):
         tensor = torch.ones(4, 7)
         assert dropout(FIRST).drop(tensor, 0.0) is tensor
         assert not dropout(FIRST).drop(tensor, 1.0).any()
@@ -230,14 +230,14 @@ class TestContext:
             found = [module(tensor), functional.dropout(tensor), functional.dropout(tensor, 0.2, True)]
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
-    def test_a_tensor_is_dropped_in_place_where_that_is_asked_for(self):
+    def test_tensor_is_dropped_in_place_on_request(self):
         tensor = torch.ones(4, 7, 16)
         with dropping(dropout(FIRST)):
             out = nn.Dropout(P, inplace=True)(tensor)
         assert out is tensor
         assert torch.equal(tensor > 0, kept((FIRST,), 4, 7, 16))
 
-    def test_evaluation_drops_nothing(self):
+    def test_evaluation_has_no_dropout(self):
         tensor = torch.ones(4, 7, 16)
         with dropping(dropout(FIRST)):
             assert nn.Dropout(P).eval()(tensor) is tensor
@@ -261,7 +261,7 @@ class TestContext:
             functional.dropout(torch.ones(4, 7, 16), P)
         assert torch.equal(torch.get_rng_state(), before)
 
-    def test_what_drops_is_known_within_the_block_alone(self):
+    def test_dropout_is_active_within_its_block_alone(self):
         outer, inner = dropout(FIRST), dropout(SECOND)
         assert active_dropout() is None
         with dropping(outer):
@@ -300,7 +300,7 @@ class TestModels:
 
     @staticmethod
     def of_another_slot(inputs: Inputs) -> Inputs:
-        """Other tokens, each row longer than any of the first slot."""
+        """Return other tokens, each row longer than any of the first slot."""
         inputs = {name: nn.functional.pad(tensor.flip(0), (0, 3), value=1) for name, tensor in inputs.items()}
         return inputs | {"input_ids": (inputs["input_ids"] + 7) % 60 + 6}
 

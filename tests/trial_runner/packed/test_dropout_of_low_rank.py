@@ -1,4 +1,4 @@
-"""What low-rank maps see of what they read while they are trained, against the formula in float64."""
+"""Input dropout of low-rank maps during training, against the formula in float64."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ PLACES = (0, 2)
 
 @pytest.fixture
 def groups(tiny_backbone: Callable[..., Path]) -> tuple[list[DeltaSet], list[Group]]:
-    """Two slots with LoRA at the values, and one without between them; the groups of every place of LoRA."""
+    """Return the groups of every place of LoRA, for two slots with LoRA and one without it between them."""
     shape = rig_of(tiny_backbone("roberta")).backbone.shape
     methods = ("lora_qv", "houlsby_adapter", "lora_qv")
     configurations = [published_method(name).structure(shape) for name in methods]
@@ -41,7 +41,7 @@ def groups(tiny_backbone: Callable[..., Path]) -> tuple[list[DeltaSet], list[Gro
 
 
 def mask_of(group: Group, shape: tuple[int, ...]) -> torch.Tensor:
-    """What is seen of ones: 0, or 1 / (1 - p)."""
+    """Return the mask of ones: 0, or 1 / (1 - p)."""
     with dropping(SlotDropout(torch.tensor(KEYS), of_low_rank=P)):
         seen = group.with_input_dropout(torch.ones(shape, dtype=torch.float64))
     assert seen is not None

@@ -18,7 +18,7 @@ def runner(tiny_backbone: Callable[..., Path]) -> Iterator[Any]:
 
 @pytest.fixture
 def even_runner(tiny_backbone: Callable[..., Path]) -> Iterator[Any]:
-    """All examples are of one length, so that another trial in a slot changes no shape."""
+    """Yield a runner over examples of one length, so that another trial in a slot changes no shape."""
     from support.packing_cases import EVEN_TASK, runner_of
 
     runner = runner_of(tiny_backbone("roberta"), task=EVEN_TASK)

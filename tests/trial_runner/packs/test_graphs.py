@@ -164,7 +164,7 @@ class Watcher(Recorder):
         (lambda x: x[torch.arange(2)] * 2.0, set()),
     ],
 )
-def test_what_a_gpu_refuses_to_record_is_seen(function, found):
+def test_watcher_finds_operations_that_graphs_refuse(function, found):
     watcher = Watcher()
     inputs = torch.ones(3)
     watcher.record(lambda: {"losses": function(inputs)})
@@ -172,7 +172,7 @@ def test_what_a_gpu_refuses_to_record_is_seen(function, found):
 
 
 def recorded_as_watched(runner: TorchRunner, requests: Sequence[TrialRequest], steps: int) -> tuple[TrialPack, Watcher]:
-    """A pack that was trained by some steps, with its watcher."""
+    """Train a pack by some steps; return it with its watcher."""
     watcher = Watcher()
     pack = TrialPack(runner.frozen, runner.objective, slots=len(requests), recorder=watcher)
     for request in requests:
@@ -197,7 +197,7 @@ GRAPHED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "task", "dropout", "steps"), GRAPHED)
 def test_steps_are_capturable_and_evaluation_frees_no_input(family, task, dropout, steps, tiny_backbone):
-    """Measured before the first recording and after it: a batch of another size must leave nothing behind."""
+    """Test steps before and after the first recording: a batch of another size must leave no traces."""
     runner = runner_of(tiny_backbone(family, dropout), precision="fp32", task=task)
     requests = [
         measured_at(request_for(one, trial, steps=100), 3, 5, 100)
@@ -240,7 +240,7 @@ class Again(Recorder):
 
 @pytest.mark.slow
 def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbone):
-    """The second trials of the same structures have other rates, seeds, scales and moments of their own."""
+    """Test second trials of the same structures, with other rates, seeds, scales and moments."""
     runner = runner_of(tiny_backbone("roberta", 0.1), task=EVEN_TASK)
     structures = [
         one for one in every_structure(runner.backbone.shape) if all(edit.site is not Site.GLOBAL for edit in one.edits)
@@ -258,7 +258,7 @@ def test_slots_that_fill_the_places_of_others_learn_as_they_do_alone(tiny_backbo
 
 
 @pytest.mark.slow
-def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone):
+def test_recordings_and_their_memory_outlive_evicted_trials(tiny_backbone):
     runner = runner_of(tiny_backbone("roberta"), precision="fp32", task=EVEN_TASK)
     names = ("mam_adapter", "lora_qv", "ia3", "mam_adapter")
     forms = [published_method(name).structure(runner.backbone.shape) for name in names]
@@ -279,8 +279,8 @@ def test_recordings_outlive_those_who_leave_and_their_memory_stays(tiny_backbone
     runner.close()
 
 
-def test_what_is_known_of_many_steps_is_copied_once(tiny_backbone, monkeypatch):
-    """Numbers of Python would wait for a GPU at every step."""
+def test_values_of_many_steps_are_copied_once(tiny_backbone, monkeypatch):
+    """Test the copies to the device; numbers of Python would block on a GPU at every step."""
     runner = runner_of(tiny_backbone("roberta", 0.1), precision="fp32", task=EVEN_TASK)
     shape = runner.backbone.shape
     pack = runner.open_pack(2)

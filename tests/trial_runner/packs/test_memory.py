@@ -28,7 +28,7 @@ def requests_for(runner: TorchRunner) -> list[TrialRequest]:
 
 
 def assert_same(traces: list[Any], references: list[Any], requests: list[TrialRequest], *, within: float) -> None:
-    """Trained alike, and measured alike within a bound."""
+    """Assert that trials were trained identically, and measured within a bound."""
     for trace, reference, request in zip(traces, references, requests, strict=True):
         assert deviation(trace, reference).share <= EXACT, (deviation(trace, reference), request)
         assert measured(trace, reference).share <= within
@@ -40,12 +40,12 @@ def exhausted() -> None:
 
 @contextmanager
 def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iterator[list[int]]:
-    """Let the device run out of memory with more than so many rows; keeps the numbers of rows that went through.
+    """Limit the rows that fit the device's memory; yield the numbers of rows of passes that fit.
 
     Args:
-        runner: Whose backbone.
-        rows: The most that fit.
-        when: At which moment of a training step, or at a measurement; ``always`` is the forward pass of either.
+        runner: Runner with the backbone.
+        rows: Largest number that fits.
+        when: Moment in a training step, or a measurement; ``always`` is the forward pass of either.
     """
     seen: list[int] = []
 
@@ -100,7 +100,7 @@ def _without_losses(trace: Any) -> Any:
 
 @pytest.mark.slow
 def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
-    """Trials that fit are admitted until the memory is full; the pack then keeps to what did fit."""
+    """Test that trials are admitted until the memory is full; then the pack keeps its size."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     with memory_for(runner, 2 * BATCH):
@@ -113,7 +113,7 @@ def test_a_pack_in_which_a_newcomer_does_not_fit_gives_no_more_slots(runner):
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [2 * len(TASK.splits["validation"]), 7, 2])
 def test_out_of_memory_evaluation_uses_smaller_batches(runner, rows):
-    """The pack stays as large as its steps allow, but where two examples of all slots are too many: then, apart."""
+    """Test that the pack keeps the size that its steps allow, and measures slots one by one where necessary."""
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
@@ -126,7 +126,7 @@ def test_out_of_memory_evaluation_uses_smaller_batches(runner, rows):
 
 
 @pytest.mark.slow
-def test_a_trial_that_does_not_fit_alone_fails_and_says_so(runner):
+def test_trial_that_does_not_fit_alone_fails_with_a_reason(runner):
     pack = runner.open_pack(2)
     for request in requests_for(runner)[:2]:
         pack.admit(request)

@@ -42,7 +42,7 @@ def requests_for(runner: TorchRunner, names: tuple[str, ...] = METHODS) -> list[
 def parts_of(
     runner: TorchRunner, requests: list[TrialRequest], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, set[int]]:
-    """What trials go through, and of how many rows the passes were that trained them."""
+    """Return the traces of trials, and the numbers of rows of the passes that trained them."""
     losses, rows = runner.objective.losses, set()
 
     def watched(together: Any, batch: Any) -> Any:

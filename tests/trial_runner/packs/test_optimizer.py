@@ -90,7 +90,7 @@ class Packed:
                 held.copy_(value.view(held.shape))
 
     def entries(self, tensors: Sequence[Tensor], slot: int) -> dict[int, Tensor]:
-        """What a slot owns of one tensor per parameter, by the parameter's index."""
+        """Return the slot's parts of one tensor per parameter, by the parameter's index."""
         return {
             index: tensor.view(len(layout.places), *layout.shape)[layout.places.index(slot)]
             for index, (tensor, layout) in enumerate(zip(tensors, self.layouts, strict=True))
@@ -98,7 +98,7 @@ class Packed:
         }
 
     def state(self, slot: int) -> list[Tensor]:
-        """Copies of all that a slot owns: parameters, moments, steps."""
+        """Return copies of the slot's parameters, moments and steps."""
         held = [[parameter.detach() for parameter in self.parameters]]
         held += [list(some) for some in zip(*map(self.optimizer.moments, self.parameters), strict=True)]
         owned = [entry.clone() for some in held for entry in self.entries(some, slot).values()]
@@ -121,7 +121,7 @@ def gradient_of(parameter: nn.Parameter) -> Tensor:
 
 
 def given_moments(index: int, layout: Layout) -> tuple[Tensor, Tensor]:
-    """Moments at the start, ``(G, ...)``: something for the slot that has steps behind it, else zero."""
+    """Return initial moments ``(G, ...)``, nonzero for the slot that has steps behind it."""
     shape = (len(layout.places), *layout.shape)
     first, second = drawn("first", index, shape, scale=0.1), drawn("second", index, shape, scale=0.1).square()
     fresh = torch.tensor([DONE[place % SLOTS] == 0 for place in layout.places])
@@ -166,7 +166,7 @@ class Alone:
         return norm
 
     def state(self) -> list[Tensor]:
-        """In the order of `Packed.state`."""
+        """Return the state in the order of `Packed.state`."""
         states = [self.optimizer.state[parameter] for parameter in self.parameters.values()]
         moments = [one[name] for name in ("exp_avg", "exp_avg_sq") for one in states]
         return [*(one.detach() for one in self.parameters.values()), *moments, states[0]["step"].double()]
@@ -219,7 +219,7 @@ FAULTS = {
 def step_with(
     packed: Packed, number: int, *, rate: float | None = None, loss: float = 0.0, gradient: float | None = None
 ) -> None:
-    """A step with a fault of one slot."""
+    """Make a step with a fault of one slot."""
     packed.set_gradients(number)
     rates, losses = rates_at(number), torch.zeros(SLOTS)
     losses[FAULTY] = loss
@@ -275,7 +275,7 @@ def test_padding_stays_zero_under_weight_decay() -> None:
 
 
 def operations_of_an_update(copies: int) -> list[Any]:
-    """Of a lane in which every slot of the layouts is there several times."""
+    """Return the operations of a lane in which every slot of the layouts is there several times."""
     layouts = [
         Layout(
             shape=one.shape,

@@ -96,7 +96,7 @@ def test_buckets_are_visited_once_a_cycle_in_mixed_order():
 
 
 def mean_padded_tokens(buckets: int) -> float:
-    """Tokens of a row, padding included, in the batches of four trials, two of which started 40 steps later."""
+    """Compute the mean padded tokens of a row in batches of four trials, two of which start 40 steps later."""
     lengths = lengths_of(2000)
     split = length_buckets(lengths, buckets)
     orders = [ExampleOrder(split, seed, 16) for seed in range(4)]

@@ -1,4 +1,4 @@
-"""The pack against trials alone, in float64 without dropout unless said otherwise."""
+"""Packs against single trials, in float64 and by default without dropout."""
 
 import dataclasses
 import math
@@ -35,7 +35,7 @@ TASK = halves_task()
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    """Over a backbone without dropout, or with what the test's parameter says."""
+    """Yield a runner over a backbone with the test's dropout, by default none."""
     runner = runner_of(tiny_backbone("roberta", getattr(request, "param", 0.0)), task=TASK)
     yield runner
     runner.close()
@@ -62,14 +62,14 @@ def request(runner: TorchRunner, trial: int, **changes: object) -> TrialRequest:
 
 
 def opened(runner: TorchRunner, asked: TrialRequest, slots: int = 1) -> TrialPack:
-    """A pack with a trial in it."""
+    """Return a pack with a trial in it."""
     pack = runner.open_pack(slots)
     pack.admit(asked)
     return pack
 
 
 def losses_of(pack: TrialPack, trials: Sequence[int], steps: int) -> dict[int, list[float]]:
-    """Training loss of every step, by trial."""
+    """Return the training loss of every step, by trial."""
     losses: dict[int, list[float]] = {trial: [] for trial in trials}
     for _ in range(steps):
         before = {trial: pack.trial(trial).loss_sum for trial in trials}
@@ -89,7 +89,7 @@ def parameters_of(pack: TrialPack, trial: int) -> torch.Tensor:
 
 
 def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
-    """The trial once more with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
+    """Train the trial with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
     pack = runner.open_pack(1)
     pack.admit(asked)
     slot = pack.trial(asked.trial)
@@ -133,8 +133,8 @@ def test_training_equals_an_independent_loop(runner):
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
-def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule):
-    """With a warm-up, theirs begins at a rate of 0, which is a step without learning; ours does not."""
+def test_schedules_without_warm_up_equal_those_of_transformers(schedule):
+    """Test schedules without a warm-up; theirs begins at a rate of 0, a step without learning, and ours does not."""
     from transformers import get_scheduler
 
     training = Training(steps=12, warmup_fraction=0.0, schedule=schedule)
@@ -147,7 +147,7 @@ def test_schedules_are_those_of_transformers_where_nothing_warms_up(schedule):
 
 
 @pytest.mark.parametrize(("schedule", "last"), [("cosine", (1 - math.cos(math.pi / 8)) / 2), ("constant", 1.0)])
-def test_other_schedules_warm_up_alike_and_follow_from_the_peak(schedule, last):
+def test_other_schedules_have_the_same_warm_up(schedule, last):
     training = Training(steps=10, warmup_fraction=0.2, schedule=schedule)
     factors = [learning_rate_factor(step, training) for step in range(10)]
     assert factors[:3] == pytest.approx([1 / 3, 2 / 3, 1])
@@ -179,7 +179,7 @@ def test_readings_fall_at_the_steps_of_the_plan(runner):
         assert {"accuracy", "f1", "matthews", "validation_loss", "same_prediction"} == set(reading.metrics)
 
 
-def test_a_reading_is_what_a_plain_pass_over_the_validation_split_gives(runner):
+def test_reading_equals_a_plain_pass_over_the_validation_split(runner):
     pack = opened(runner, request(runner, 0))
     (reading,) = [result for result in pack.advance(5) if isinstance(result, Reading)]
     slot, split = pack.trial(0), TASK.splits["validation"]
@@ -302,7 +302,7 @@ def test_a_pack_holds_a_trial_once_and_knows_no_other(runner):
     assert pack.free_slots == 1
 
 
-def test_a_pack_says_how_far_the_next_reading_is(runner):
+def test_pack_has_the_number_of_steps_to_the_next_reading(runner):
     pack = runner.open_pack(2)
     assert pack.steps_to_reading == 0
     for trial, at in enumerate(((6, 8), (4,))):
@@ -324,7 +324,7 @@ def test_training_learns_and_leaves_the_backbone_as_it_was(runner):
 
 
 def test_bf16_products_equal_autocast_over_float32_weights(tiny_backbone):
-    """Linear layers are stored rounded, once, to what autocast would round them to at every step."""
+    """Test that linear layers are stored once as autocast would round them at every step."""
     folder = tiny_backbone("roberta")
     runner = runner_of(folder, precision="bf16", task=TASK)
     plain = load_backbone(str(folder), precision="float32", attn_implementation=ATTENTION)

@@ -23,7 +23,7 @@ from trial_runner.runner import TorchRunner
 PLAN = TrainingPlan(steps=4, batch_size=4, evaluate_at_steps=(4,))
 
 
-def asked(runner: TorchRunner, batch_size: int = 4) -> TrialRequest:
+def request_of(runner: TorchRunner, batch_size: int = 4) -> TrialRequest:
     structure = published_method("lora_qv").structure(runner.backbone.shape)
     request = request_for(sized(structure, 0), 0, steps=4)
     return dataclasses.replace(request, plan=dataclasses.replace(PLAN, batch_size=batch_size))
@@ -64,7 +64,7 @@ def published(runner: TorchRunner, name: str, trial: int) -> TrialRequest:
 
 
 def assert_planned(runner: TorchRunner, requests: list[TrialRequest]) -> None:
-    """The plan against steps on the longest examples and a measurement; of nothing else a trial keeps anything."""
+    """Compare the plan with steps on the longest examples and a measurement, after which no other memory is kept."""
     pack = runner.open_pack(len(requests))
     plan = pack.memory_of(*requests)
     for weight in runner.backbone.model.parameters():
@@ -82,7 +82,7 @@ def assert_planned(runner: TorchRunner, requests: list[TrialRequest]) -> None:
 
 
 def test_recorded_steps_have_memory_of_their_own_and_copies_of_all(runner: TorchRunner) -> None:
-    requests = [asked(runner)]
+    requests = [request_of(runner)]
     plain = runner.open_pack(1).memory_of(*requests)
     recorded = TrialPack(runner.frozen, runner.objective, slots=1, recorder=Watcherless()).memory_of(*requests)
     assert recorded.is_recorded
@@ -99,7 +99,7 @@ class Watcherless(Recorder):
 
 def test_a_step_in_parts_is_planned_as_two_of_them(runner: TorchRunner) -> None:
     def step_bytes(batch_size: int) -> int:
-        request = asked(runner, batch_size)
+        request = request_of(runner, batch_size)
         request = dataclasses.replace(request, plan=dataclasses.replace(request.plan, micro_batch=4))
         return runner.open_pack(1).memory_of(request).step_bytes
 
@@ -109,12 +109,12 @@ def test_a_step_in_parts_is_planned_as_two_of_them(runner: TorchRunner) -> None:
 
 def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunner) -> None:
     pack = runner.open_pack(1)
-    small, large = pack.memory_of(asked(runner, 4)), pack.memory_of(asked(runner, 8))
+    small, large = pack.memory_of(request_of(runner, 4)), pack.memory_of(request_of(runner, 8))
     assert large.step_bytes == pytest.approx(2 * small.step_bytes, rel=0.1)
     # but for which tokens of the last batch are real, a byte each
     longest = int(runner.objective.lengths("train").max())
     assert large.held_bytes - small.held_bytes == (8 - 4) * longest
-    pack.admit(asked(runner))
+    pack.admit(request_of(runner))
     (slot,) = pack.taken
     assert small.held_bytes >= 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
 
@@ -186,7 +186,7 @@ def test_a_pack_left_to_memory_has_as_many_slots_as_fit(
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Of how many trials memory is planned."""
+    """Record the numbers of trials for which memory is planned."""
     own, found = TrialPack.memory_of, list[int]()
 
     def memory_of(pack: TrialPack, *requests: TrialRequest) -> MemoryPlan:
@@ -197,7 +197,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_nothing_is_planned_twice(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
+def test_memory_is_planned_once(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
     monkeypatch.setattr(runners, "LARGEST_SHARE", 1e15)
     runner.open_pack(3, fitting=PLAN)
     assert runner.trial_bytes(PLAN) > 0

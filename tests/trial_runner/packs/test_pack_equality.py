@@ -44,7 +44,7 @@ FEW = ("prefix_tuning", "mam_adapter", "lora_qv", "inducer", "compacter", "ia3",
 
 
 def published(runner: TorchRunner, names: tuple[str, ...] = FEW) -> list[Configuration]:
-    """Methods with two bottlenecks each, as far as the backbone can have them."""
+    """Return the methods that the backbone can have, with two bottlenecks each."""
     shape = runner.backbone.shape
     methods = [published_method(name) for name in names if name != "prompt_tuning" or not has_short_windows(runner)]
     return twins([method.structure(shape) for method in methods if method.invalid_reason(shape) is None])
@@ -63,7 +63,7 @@ def requests_for(
 def assert_packed_equals_alone(
     runner: TorchRunner, requests: list[TrialRequest], *, slots: int = SLOTS, within: float = EXACT
 ) -> None:
-    """Packs that are refilled in the midst of their trials, against packs of one."""
+    """Compare packs that are refilled in the midst of their trials with packs of one."""
     is_rough = within >= SINGLE
     late = [0 if index < slots - 2 else 1 + index % 3 for index in range(len(requests))]
     packed = train(runner.open_pack(slots), requests, arrivals=late)
@@ -99,7 +99,7 @@ def test_a_pack_of_twelve_trials_equals_the_trials_alone(runner: TorchRunner) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("share", rotation.parts(range(SHARES)))
 def test_every_structure_in_a_pack_equals_itself_alone_over_50_steps(share: int, runner: TorchRunner) -> None:
-    """Every sixth structure has a twin of another width in its pack.
+    """Test twins of another width for every sixth structure.
 
     At larger learning rates some trials are chaotic: the rounding of one sum grows beyond the bound, alone as well.
     """
@@ -117,7 +117,7 @@ def test_every_structure_in_a_pack_equals_itself_alone_over_50_steps(share: int,
 
 
 def has_bias_of_keys(configuration: Configuration) -> bool:
-    """Whether keys are shifted behind a gate that is nearly closed."""
+    """Return whether keys are shifted behind a gate that is nearly closed."""
     return any(
         edit.write is Port.K and edit.gate.name == "sigmoid" and getattr(edit.form, "bias", False)
         for edit in configuration.edits
@@ -129,7 +129,7 @@ def has_bias_of_keys(configuration: Configuration) -> bool:
 def test_structure_packed_with_a_wider_twin_equals_itself_alone(
     precision: str, within: float, tiny_backbone: Callable[..., Path]
 ) -> None:
-    """A sixth of the structures in each run."""
+    """Test a sixth of the structures in each run."""
     runner = runner_of(tiny_backbone("roberta"), precision=precision)
     cases = twins(rotation.sixth(every_structure(runner.backbone.shape)))
     if within >= SINGLE:  # of gradients that cancel float32 knows no digit
@@ -168,7 +168,7 @@ def test_what_edits_share_is_trained_at_the_rate_of_the_side_that_holds_it(runne
 
 
 def test_tables_of_two_sites_in_one_trial_are_trained_where_they_are(tiny_backbone: Callable[..., Path]) -> None:
-    """The MLPs of self- and cross-attention have equal shapes; alone, deltas are used as they are and not copied."""
+    """Test MLPs of equal shapes at self- and cross-attention; alone, deltas are used in place and not copied."""
     runner = runner_of(tiny_backbone("bart"))
     prefix = published_method("prefix_tuning")
     shape = runner.backbone.shape
@@ -205,7 +205,7 @@ def test_many_steps_at_once_are_as_many_single_steps(runner: TorchRunner) -> Non
 
 @pytest.mark.slow
 def test_a_snapshot_has_the_shapes_of_the_trial_and_not_of_its_pack(runner: TorchRunner) -> None:
-    """Twins of other widths are padded to each other; neither knows."""
+    """Test twins of other widths, which are padded to each other."""
     configurations = twins(every_structure(runner.backbone.shape)[::8])
     requests = requests_for(configurations, steps=4)
     pack = runner.open_pack(len(requests))
@@ -231,7 +231,7 @@ def shapes(pack: TrialPack, trial: int) -> dict[str, tuple[int, ...]]:
 
 
 def rolled(runner: TorchRunner, *names: str) -> Any:
-    """Hands the model rows that are shifted by one while it trains."""
+    """Shift the model's rows by one while it trains."""
 
     def shift(_: torch.nn.Module, arguments: tuple[Any, ...], inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if torch.is_grad_enabled():
@@ -278,7 +278,7 @@ def test_trials_of_a_pack_have_learning_rates_and_plans_of_their_own(runner: Tor
     assert len({request.plan for request in requests}) == SLOTS
 
 
-def test_packs_whose_batches_are_bounded_by_tokens_equal_trials_alone(runner: TorchRunner) -> None:
+def test_packs_with_token_limits_equal_trials_alone(runner: TorchRunner) -> None:
     lengths = runner.objective.lengths("train")
     few = requests_for(published(runner, ("lora_qv", "prefix_tuning")), steps=9)
     bound = int(1.5 * lengths.max())

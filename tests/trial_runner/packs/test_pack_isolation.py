@@ -28,7 +28,7 @@ def request_of(runner: TorchRunner, name: str, trial: int, *, variant: int = 0, 
     return request_for(sized(structure, variant), trial, steps=STEPS, **changes)
 
 
-def requests_beside(runner: TorchRunner, name: str) -> list[TrialRequest]:
+def neighbour_requests(runner: TorchRunner, name: str) -> list[TrialRequest]:
     """Three trials of one method with two bottlenecks, and others."""
     beside = [other for other in METHODS if other != name][:2]
     same = [request_of(runner, name, trial, variant=trial % 2) for trial in range(3)]
@@ -47,7 +47,7 @@ def assert_identical(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
 
 
 def assert_same(trace: Trace, reference: Trace) -> None:
-    """Trained and measured alike."""
+    """Assert that trials were trained and measured identically."""
     assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
     assert measured(trace, reference).share <= EXACT
 
@@ -63,7 +63,7 @@ def assert_same_until_now(one: TrialPack, other: TrialPack, watched: Sequence[tu
 @pytest.mark.parametrize("rate", BROKEN_RATES)
 def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
     """Bit-identical until the broken trial fails and leaves; then within the bounds of equality."""
-    requests = requests_beside(runner, name)
+    requests = neighbour_requests(runner, name)
     calm, calm_trials = opened(runner, requests)
     requests[1] = dataclasses.replace(requests[1], learning_rates=(rate, rate, rate))
     disturbed, trials = opened(runner, requests)
@@ -89,7 +89,7 @@ def test_no_learning_rate_disturbs_another_slot(name, rate, runner):
 
 
 def with_nan(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with one NaN in every tensor of the deltas."""
+    """Put one NaN into every tensor of the snapshot's deltas."""
     tensors = {name: tensor.clone() for name, tensor in snapshot.tensors.items() if isinstance(tensor, Tensor)}
     for name, tensor in tensors.items():
         if name.startswith("deltas."):
@@ -98,7 +98,7 @@ def with_nan(snapshot: Snapshot) -> Snapshot:
 
 
 def restored(runner: TorchRunner, requests: Sequence[TrialRequest], broken: int | None) -> TrialPack:
-    """A pack of trials in their first states, one of them with NaNs."""
+    """Return a pack of trials in their first states, one of them with NaNs."""
     pack = runner.open_pack(len(requests))
     for index, request in enumerate(requests):
         single = runner.open_pack(1)
@@ -109,7 +109,7 @@ def restored(runner: TorchRunner, requests: Sequence[TrialRequest], broken: int 
 
 
 def check_nan_stays(runner: TorchRunner, structure: Configuration) -> None:
-    """A twin of another width and a LoRA beside a trial with NaNs in all its tensors."""
+    """Check a twin of another width and a LoRA in a pack with a trial with NaNs in all its tensors."""
     lora = published_method("lora_qv").structure(runner.backbone.shape)
     configurations = [*twins([structure]), sized(lora, 1)]
     requests = [request_for(each, trial, steps=STEPS) for trial, each in enumerate(configurations)]
@@ -162,7 +162,7 @@ def test_a_trial_replaced_by_its_like_leaves_the_others_bit_identical(even_runne
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["leaves", "is replaced", "joins"])
 def test_others_that_come_and_go_change_a_trial_by_rounding_alone(change, runner):
-    requests = requests_beside(runner, "mam_adapter")
+    requests = neighbour_requests(runner, "mam_adapter")
     pack = runner.open_pack(len(requests) + 1)
     trials = [watch(pack, request) for request in requests]
     staying = [each for each in trials if each.trial != 1]
@@ -202,7 +202,7 @@ def plan_of(request: TrialRequest, steps: int) -> object:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_trial_that_moves_to_another_pack_goes_on_as_it_would_have(name, tmp_path, runner):
-    requests = requests_beside(runner, name)
+    requests = neighbour_requests(runner, name)
     first, _ = opened(runner, requests)
     first.advance(5)
     path = runner.save(first.snapshot(1), tmp_path)

@@ -17,7 +17,7 @@ NEW = 24
 
 
 def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:
-    """Its answers are all as long as they may be."""
+    """Return a runner whose answers are all of the greatest length."""
     decoding = Decoding(max_new_tokens=NEW, min_new_tokens=NEW, beams=beams)
     return text_runner(backbone, write_task(folder), precision="fp32", decoding=decoding)
 
@@ -26,7 +26,7 @@ def task_runner(backbone: Path, folder: Path, *, beams: int) -> TorchRunner:
 @pytest.mark.parametrize(
     ("family", "beams"), [("qwen3", 3), ("t5", 3), pytest.param("qwen3", 1, marks=pytest.mark.slow)]
 )
-def test_what_is_planned_for_texts_is_what_the_allocator_gives(family, beams, tiny_backbone, tmp_path, monkeypatch):
+def test_planned_memory_of_texts_equals_the_allocators(family, beams, tiny_backbone, tmp_path, monkeypatch):
     runner = task_runner(tiny_backbone(family), tmp_path, beams=beams)
     wanted = requests(runner, ("mam_adapter", "lora_qv"))
     pack, objective = runner.open_pack(2), objective_of(runner)

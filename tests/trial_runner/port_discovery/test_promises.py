@@ -1,4 +1,4 @@
-"""What the contract finds: promises that are broken, and starts that norms in float32 round away."""
+"""Violations of the contract: broken promises, and initial changes that norms in float32 round away."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
     rig.attachment.detach()
 
 
-def test_a_port_that_is_somewhere_else_is_found(rig):
+def test_misplaced_port_is_found(rig):
     check_everything(rig, LORA)
     query = rig.backbone.model.get_submodule("layers.0.self_attn.q_proj")
     frozen = query.register_forward_hook(lambda _, __, output: output.detach())
@@ -43,7 +43,7 @@ def test_a_port_that_is_somewhere_else_is_found(rig):
 
 
 def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig):
-    """A gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention.
+    """Test a gate that is nearly closed on keys of Gemma's last block: 2e-9 behind attention.
 
     Two norms come after it; what they round in float32, as they do by default, is more.
     """

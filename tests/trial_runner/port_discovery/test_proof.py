@@ -1,4 +1,4 @@
-"""Backbones that no table knows: what is found of them, what the contract says, and how a refusal reads."""
+"""Backbones without a table: derived tables, the contract, and refusals."""
 
 import json
 from dataclasses import replace
@@ -40,8 +40,8 @@ def folder_of(tmp_path: Path, model_type: str, sizes: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", sorted({*FAMILIES} - {*BY_HAND}))
-def test_of_a_known_family_the_same_table_and_shape_are_found(name):
-    """What is told by the values that pass through a model is what is written by hand; the roles of no name are."""
+def test_derived_table_and_shape_equal_those_of_the_family(name):
+    """Test that tables derived from values in a model equal handwritten ones, for names without roles too."""
     family = FAMILIES[name]
     config = AutoConfig.for_model(family.model_types[0], **{**TOKENS, **family.example, "vocab_size": 90})
     shape = shape_of(json.loads(config.to_json_string()))

@@ -69,7 +69,7 @@ def requests_on(runner: TorchRunner) -> list[TrialRequest]:
 
 @pytest.fixture(scope="module")
 def alone(whole: TorchRunner) -> Trained:
-    """What each of the trials is in a pack of its own, in one process."""
+    """Train each of the trials in a pack of its own, in one process."""
     found: Trained = {}
     for request in requests_on(whole):
         found |= trained(whole.open_pack(1), [request])
@@ -77,7 +77,7 @@ def alone(whole: TorchRunner) -> Trained:
 
 
 def trained(pack: Pack, requests: Sequence[TrialRequest]) -> Trained:
-    """Readings and the last state of trials, by their numbers; one that has ended leaves at once."""
+    """Return readings and last states of trials by number; an ended one leaves at once."""
     for request in requests:
         pack.admit(request)
     readings: dict[int, list[Reading]] = {request.trial: [] for request in requests}
@@ -94,8 +94,8 @@ def trained(pack: Pack, requests: Sequence[TrialRequest]) -> Trained:
     return found
 
 
-def apart(one: tuple[list[Reading], Snapshot], other: tuple[list[Reading], Snapshot]) -> float:
-    """The largest difference of two trials' metrics and tensors, relative to the largest number of each."""
+def difference(one: tuple[list[Reading], Snapshot], other: tuple[list[Reading], Snapshot]) -> float:
+    """Compute the largest difference of two trials' metrics and tensors, relative to the largest number of each."""
     metrics = [(dict(a.metrics), dict(b.metrics)) for a, b in zip(one[0], other[0], strict=True)]
     assert [a.keys() for a, _ in metrics] == [b.keys() for _, b in metrics]
     pairs = [(torch.tensor(a[name]), torch.tensor(b[name])) for a, b in metrics for name in a]
@@ -105,13 +105,15 @@ def apart(one: tuple[list[Reading], Snapshot], other: tuple[list[Reading], Snaps
     return max(float((a - b).abs().max()) / max(1e-3, float(b.abs().max())) for a, b in pairs)
 
 
-def test_a_trial_is_the_trial_alone_whatever_other_ranks_compute(whole, sharded, alone):
+def test_sharded_trial_equals_itself_alone(whole, sharded, alone):
     requests = requests_on(whole)
     found = trained(sharded.open_pack(6), requests)
     for rank in range(RANKS):
         packed = trained(whole.open_pack(3), requests[rank::RANKS])
-        assert {trial: apart(found[trial], one) <= SAME for trial, one in packed.items()} == dict.fromkeys(packed, True)
-    assert {trial: apart(found[trial], one) <= EXACT for trial, one in alone.items()} == dict.fromkeys(alone, True)
+        assert {trial: difference(found[trial], one) <= SAME for trial, one in packed.items()} == dict.fromkeys(
+            packed, True
+        )
+    assert {trial: difference(found[trial], one) <= EXACT for trial, one in alone.items()} == dict.fromkeys(alone, True)
     assert len({reading.metrics["validation_loss"] for readings, _ in found.values() for reading in readings}) == 10
 
 
@@ -140,7 +142,9 @@ def test_rank_out_of_memory_mid_pass_continues_with_others(factory, whole, shard
         flag.touch()
     found = trained(sharded.open_pack(4), requests_on(whole)[:4])
     assert [flag.exists() for flag in flags] == [False, False]
-    assert {trial: apart(one, alone[trial]) <= EXACT for trial, one in found.items()} == dict.fromkeys(range(4), True)
+    assert {trial: difference(one, alone[trial]) <= EXACT for trial, one in found.items()} == dict.fromkeys(
+        range(4), True
+    )
 
 
 def test_sharded_runner_refuses_forms_of_whole_weights(whole, sharded, alone):
@@ -151,7 +155,7 @@ def test_sharded_runner_refuses_forms_of_whole_weights(whole, sharded, alone):
         pack.admit(of_all)
     assert pack.free_slots == 2
     found = trained(pack, [request])
-    assert apart(found[0], alone[0]) <= EXACT
+    assert difference(found[0], alone[0]) <= EXACT
 
 
 def test_quantised_blocks_are_not_sharded(whole):

@@ -1,4 +1,4 @@
-"""What tests of tasks share: a preparation with a cache of the test's own, and a hub that holds one dataset."""
+"""Fixtures of the tests of tasks: a preparation with a cache of its own, and a hub that holds one dataset."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from trial_runner.tasks import SPLITS, Prepared, Task, prepare_task
 
 @pytest.fixture
 def tokenised(tmp_path: Path) -> Callable[..., Prepared]:
-    """Prepares a task for a backbone."""
+    """Prepare a task for a backbone."""
 
     def run(
         task: Task, backbone: Path | str, tokenizer: Any = None, name: str | None = None, **options: Any
@@ -28,22 +28,22 @@ def tokenised(tmp_path: Path) -> Callable[..., Prepared]:
 
 @pytest.fixture
 def write_splits(write_rows: Callable[..., Path]) -> Callable[[Callable[[str], list[dict[str, Any]]]], Path]:
-    """Writes train, validation and test, each of the rows that its name gives, and returns the folder."""
+    """Write train, validation and test from functions of their names; return the folder."""
     return lambda rows_of: [write_rows(f"{split}.jsonl", rows_of(split)) for split in SPLITS][-1]
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, datasets.Dataset]], list[tuple[Any, ...]]]:
-    """A hub that holds one dataset, handed over instead of a download; how it was asked for is kept."""
-    asked: list[tuple[Any, ...]] = []
+    """Simulate a hub that holds one dataset; record the arguments of its downloads."""
+    calls: list[tuple[Any, ...]] = []
 
     def hold(held: dict[str, datasets.Dataset]) -> list[tuple[Any, ...]]:
         def load_dataset(name: str, configuration: str | None, **options: Any) -> datasets.DatasetDict:
-            asked.append((name, configuration, options))
+            calls.append((name, configuration, options))
             return datasets.DatasetDict(held)
 
         monkeypatch.setattr(datasets, "load_dataset", load_dataset)
         monkeypatch.setattr(trial_runner.huggingface, "is_resolved", lambda endpoint: True)
-        return asked
+        return calls
 
     return hold

@@ -22,7 +22,7 @@ def tokenizer(tiny_backbone):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """Counts how often files were read, beside hashing them."""
+    """Record the reads of files, apart from hashing them."""
     calls = []
     read = prepare.read_folder
     monkeypatch.setattr(prepare, "read_folder", lambda *arguments: calls.append(arguments) or read(*arguments))

@@ -15,7 +15,7 @@ from trial_runner.tasks import Task, prepared_for
 
 @pytest.fixture
 def backbone(tiny_backbone: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A backbone whose tokenizer gives "q" an id far beyond its embeddings."""
+    """Return a backbone whose tokenizer gives "q" an id far beyond its embeddings."""
     monkeypatch.setenv("DELTASPACE_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "bert")
     change(folder / "tokenizer.json", lambda entries: entries["model"]["vocab"].update(q=5000))

@@ -1,4 +1,4 @@
-"""Which task is seen in columns: those of well-known data sets, and of rows that somebody has made."""
+"""Tasks inferred from columns: of common data sets, and of constructed rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def seen(rows: Rows, kind: str | None = None, **wished: Any) -> dict[str, Any]:
+def guessed(rows: Rows, kind: str | None = None, **wished: Any) -> dict[str, Any]:
     return guess(look_at(datasets.Dataset.from_list(list(rows))), kind, wished)
 
 
 def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:
-    """Rows whose values are called with their number."""
+    """Return rows whose values are functions of their number."""
     return [{name: value(n) if callable(value) else value for name, value in values.items()} for n in range(count)]
 
 
@@ -81,39 +81,39 @@ CASES: dict[str, tuple[Rows, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_task_of_a_data_set_is_seen_in_its_columns(case):
+def test_task_of_a_data_set_is_inferred_from_its_columns(case):
     rows, kind, keys = CASES[case]
-    assert seen(rows) == {"kind": kind, **keys}
+    assert guessed(rows) == {"kind": kind, **keys}
 
 
 def test_named_scale_is_regression_unless_kind_is_given():
     keys = {"kind": "regression", "text": PAIR, "label": "relatedness"}
-    assert seen(SICK, label="relatedness") == seen(SICK, "regression") == keys
-    assert seen(SICK, "classification", label="relatedness") == {**keys, "kind": "classification"}
+    assert guessed(SICK, label="relatedness") == guessed(SICK, "regression") == keys
+    assert guessed(SICK, "classification", label="relatedness") == {**keys, "kind": "classification"}
 
 
-def test_dialogues_are_a_text_task_where_that_is_said():
-    found = seen(many(messages=chat), "summarisation", source="messages", target="messages")
+def test_dialogues_are_a_text_task_on_request():
+    found = guessed(many(messages=chat), "summarisation", source="messages", target="messages")
     assert found == {"kind": "summarisation", "source": "messages", "target": "messages", "join": "\n"}
 
 
 def test_a_label_that_is_named_is_the_label_or_one_line():
     rows = many(review=text, note=lambda n: mood(n) if n % 2 else None, stars=lambda n: n % 5)
-    assert seen(rows, label="note") == {"kind": "classification", "text": "review", "label": "note"}
+    assert guessed(rows, label="note") == {"kind": "classification", "text": "review", "label": "note"}
     dotted = many(**{"a.text": text, "a.label": mood})
     keys = {"text": "a.text", "label": "a.label"}
-    assert seen(dotted, **keys) == {"kind": "classification", **keys}
+    assert guessed(dotted, **keys) == {"kind": "classification", **keys}
     with pytest.raises(TaskError, match=r"'review' has 40 different texts in 40 rows\. Name another with --label\.$"):
-        seen(many(review=text, other=text), label="review")
+        guessed(many(review=text, other=text), label="review")
     with pytest.raises(TaskError, match=r"beside the label 'review'; no other column has one\. Name it with --text\.$"):
-        seen(many(review=text, stars=lambda n: n % 5), label="review")
+        guessed(many(review=text, stars=lambda n: n % 5), label="review")
 
 
 def test_one_of_several_columns_that_may_be_the_label_must_be_named():
     rows = many(review=text, verdict=mood, tone=lambda n: ("calm", "loud")[n % 2])
     with pytest.raises(TaskError, match=r"among the columns; verdict, tone may be it\. Name it with --label\.$"):
-        seen(rows)
-    assert seen(rows, label="tone") == {"kind": "classification", "text": "review", "label": "tone"}
+        guessed(rows)
+    assert guessed(rows, label="tone") == {"kind": "classification", "text": "review", "label": "tone"}
 
 
 @pytest.mark.parametrize(
@@ -128,29 +128,29 @@ def test_rows_with_choices_of_their_own_are_refused_by_name(right, wished):
     with pytest.raises(
         TaskError, match=r"multiple choice is no kind of task here: 'label' says which text of 'choice'"
     ):
-        seen(rows, **wished)
+        guessed(rows, **wished)
 
 
-def test_a_text_and_a_label_that_are_both_named_are_taken_beside_choices():
+def test_named_text_and_label_take_precedence_over_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=lambda n: n % 2)
     named = {"text": "question", "label": "label"}
-    assert seen(rows, **named) == {"kind": "classification", **named}
+    assert guessed(rows, **named) == {"kind": "classification", **named}
 
 
-def test_a_label_that_is_named_and_chooses_nothing_is_taken_beside_choices():
+def test_named_label_takes_precedence_over_choices():
     rows = many(question=text, choice=lambda n: ["one", f"choice {n}"], label=parity, topic=lambda n: "ab"[n % 2])
-    assert seen(rows, label="topic")["label"] == "topic"
+    assert guessed(rows, label="topic")["label"] == "topic"
 
 
-def test_choices_that_have_labels_beside_them_are_refused_too():
+def test_choices_with_labels_are_refused_too():
     choices = lambda n: {"text": [f"choice {n}", f"choice {n + 1}"], "label": ["A", "B"]}  # noqa: E731
     with pytest.raises(TaskError, match="'answerKey' says which text of 'choices'"):
-        seen(many(question=text, choices=choices, answerKey=lambda n: "AB"[n % 2]))
+        guessed(many(question=text, choices=choices, answerKey=lambda n: "AB"[n % 2]))
 
 
 def test_a_kind_that_is_none_is_one_line():
     with pytest.raises(TaskError, match=r"the kind of a task must be one of classification, .*; got 'clustering'\.$"):
-        seen(SICK, "clustering")
+        guessed(SICK, "clustering")
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_a_kind_that_is_none_is_one_line():
     [many(a=lambda n: n, b=lambda n: n / 3), many(only=text), many(text=text, id=lambda n: n), many(x=None)],
     ids=["numbers", "one text", "a number of each row", "nothing"],
 )
-def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
+def test_columns_without_a_task_are_described_in_one_line(rows):
     with pytest.raises(TaskError, match=r"the columns are \w+: .* --source and --target\.$"):
-        seen(rows)
+        guessed(rows)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_columns_that_make_no_task_are_one_line_that_says_what_they_hold(rows):
         (lambda n: None, ColumnKind.EMPTY),
     ],
 )
-def test_a_column_is_of_the_kind_of_what_stands_in_it(value, kind):
+def test_kind_of_a_column_follows_from_its_values(value, kind):
     assert look_at(datasets.Dataset.from_list(many(x=value)))["x"].kind is kind
 
 
@@ -190,27 +190,27 @@ NESTED = many(data=lambda n: {"text": text(n), "label": mood(n)})
 def test_texts_by_language_are_suggested_by_their_paths(kind):
     said = r"the columns are translation\.en: text; translation\.ro: text\. The column translation holds en and ro: "
     with pytest.raises(TaskError, match=said + r"--source translation\.en --target translation\.ro\.$"):
-        seen(PAIRS_OF_TEXTS, kind)
+        guessed(PAIRS_OF_TEXTS, kind)
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "ro"), ("translation.en", "ro")])
 def test_languages_are_named_by_themselves_or_by_path(source, target):
     keys = {"kind": "translation", "source": "translation.en", "target": "translation.ro"}
-    assert seen(PAIRS_OF_TEXTS, source=source, target=target) == keys
-    named = seen(PAIRS_OF_TEXTS, "summarisation", source=source, target=target)
+    assert guessed(PAIRS_OF_TEXTS, source=source, target=target) == keys
+    named = guessed(PAIRS_OF_TEXTS, "summarisation", source=source, target=target)
     assert named == {**keys, "kind": "summarisation"}
     with pytest.raises(TaskError, match=r"no column 'de'; there are: translation\.en, translation\.ro\."):
-        seen(PAIRS_OF_TEXTS, source="en", target="de")
+        guessed(PAIRS_OF_TEXTS, source="en", target="de")
 
 
 def test_fields_of_a_column_are_suggested_as_text_and_label():
     with pytest.raises(TaskError, match=r"holds text and label: --text data\.text --label data\.label\.$"):
-        seen(NESTED)
+        guessed(NESTED)
     keys = {"text": "data.text", "label": "data.label"}
-    assert seen(NESTED, **keys) == {"kind": "classification", **keys}
+    assert guessed(NESTED, **keys) == {"kind": "classification", **keys}
     deep = many(a=lambda n: {"b": {"said": text(n)}, "c": mood(n)})
     with pytest.raises(TaskError, match=r"the columns are a\.b\.said: text; a\.c: labels\."):
-        seen(deep)
+        guessed(deep)
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,14 @@ def test_fields_of_a_column_are_suggested_as_text_and_label():
 )
 def test_numbers_stay_labels_without_one_name_each(names):
     rows = many(text=text, label=lambda n: n % 5, label_text=names)
-    assert seen(rows)["label"] == "label"
+    assert guessed(rows)["label"] == "label"
 
 
 def test_names_are_the_label_unless_the_numbers_are_named():
     rows = many(text=text, code=lambda n: n % 5 + 1, topic=lambda n: f"word_{n % 5}")
-    assert seen(rows)["label"] == "topic"
-    assert seen(rows, label="code")["label"] == "code"
-    assert seen(rows, "regression")["label"] == "code"
+    assert guessed(rows)["label"] == "topic"
+    assert guessed(rows, label="code")["label"] == "code"
+    assert guessed(rows, "regression")["label"] == "code"
 
 
 DREAM = many(
@@ -241,9 +241,9 @@ DREAM = many(
 def test_kind_that_is_given_wins_over_the_guess():
     asked = {"context": "dialogue", "question": "question", "answers": "answer"}
     found = {"kind": "question_answering", "questions": asked, "join": "\n"}
-    assert seen(DREAM, "question_answering") == found
-    assert seen(PROMPTS, "translation")["kind"] == "translation"
-    assert seen(many(note=text, text=text), "instruction", text="note") == {"kind": "instruction", "text": "note"}
+    assert guessed(DREAM, "question_answering") == found
+    assert guessed(PROMPTS, "translation")["kind"] == "translation"
+    assert guessed(many(note=text, text=text), "instruction", text="note") == {"kind": "instruction", "text": "note"}
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_kind_that_is_given_wins_over_the_guess():
 )
 def test_columns_of_another_kind_are_refused(kind, wished, message):
     with pytest.raises(TaskError, match=message):
-        seen(DREAM, kind, **wished)
+        guessed(DREAM, kind, **wished)
 
 
 def test_questions_without_their_context_are_one_line():
     rows = many(question=text, answer=text)
     with pytest.raises(TaskError, match=r"of question, answer none is called context\. Name it with --context\.$"):
-        seen(rows, "question_answering")
+        guessed(rows, "question_answering")

@@ -76,7 +76,7 @@ def test_a_text_is_as_long_as_a_target_unless_its_length_is_given():
     assert Task(**(TEXTS | {"decoding": Decoding(), "max_target_tokens": 9})).most_new_tokens == 9
 
 
-def test_a_group_is_what_its_column_says():
+def test_group_follows_from_its_column():
     each_value = Grouping(column="set")
     assert [each_value.name_of(value) for value in ("Un-seen!", True, 3, None, "")] == ["un_seen", "true", "3", "", ""]
     named = Grouping(column="set", values={"seen": ("true", "food"), "unseen": ("false",)})
@@ -95,7 +95,7 @@ MAPPINGS = [
 
 
 @pytest.mark.parametrize("triples", [BARS, [one.split(" | ") for one in BARS], [BARS], MAPPINGS])
-def test_triples_become_a_line_of_text_whatever_their_form(triples):
+def test_triples_of_every_form_become_one_line_of_text(triples):
     assert linearise(triples) == "| Aarhus : leader : Jacob B | Aarhus : country : Denmark"
 
 

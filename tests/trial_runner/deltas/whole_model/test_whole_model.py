@@ -1,4 +1,4 @@
-"""Changes of whole models against closed forms in float64, and what it takes to put them into a model."""
+"""Changes of whole models against closed forms in float64, and their application to a model."""
 
 import math
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_the_gradient_is_that_of_finite_differences(form):
 
 
 def test_a_change_holds_no_copy_of_the_model(model):
-    """Its tensors are its own parameters and the masks of diff pruning; the model's are referred to."""
+    """Test that its tensors are its own parameters and the masks of diff pruning; the model's are referred to."""
     for form in FORMS:
         delta = build(form, model)
         names = {name for name, _ in delta.state_dict().items()}
@@ -92,7 +92,7 @@ def test_every_alias_of_a_tied_tensor_is_replaced(load):
 
 
 def hadamard(length: int) -> Tensor:
-    """Sylvester's matrix: the sign is the parity of the common bits."""
+    """Return Sylvester's matrix: the sign is the parity of the common bits."""
     signs = [[(-1.0) ** (row & column).bit_count() for column in range(length)] for row in range(length)]
     return torch.tensor(signs, dtype=torch.float64)
 
@@ -106,7 +106,7 @@ def test_the_fast_transform_is_the_hadamard_matrix(length):
 
 
 def explicit(size: int, seed: int, z: Tensor) -> Tensor:
-    """The formula with matrices, from the same signs, permutation and normal draws."""
+    """Compute the formula with matrices, from the same signs, permutation and normal draws."""
     length = 2 ** math.ceil(math.log2(size))
     generator = torch.Generator().manual_seed(seed)
     signs = (torch.randint(2, (length,), generator=generator, dtype=torch.int8) * 2 - 1).double()
@@ -148,7 +148,7 @@ def test_tensors_of_one_size_have_subspaces_of_their_own(model):
     assert all(not torch.allclose(changes[0], other, atol=1e-3) for other in changes[1:])
 
 
-def test_said_multiplies_each_tensor_s_change_by_its_factor(model):
+def test_per_tensor_subspace_scales_each_change_by_its_factor(model):
     frozen = dict(model.named_parameters())
     delta = build(SAID, model)
     assert isinstance(delta, IntrinsicDelta)

@@ -38,13 +38,13 @@ TASK = halves_task()
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest, tiny_backbone: Callable[..., Path]) -> Iterator[TorchRunner]:
-    """Over a backbone without dropout, or with what the test's parameter says."""
+    """Yield a runner over a backbone with the test's dropout, by default none."""
     runner = runner_of(tiny_backbone("roberta", getattr(request, "param", 0.0)), task=TASK)
     yield runner
     runner.close()
 
 
-def asked(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest:
+def request_of(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest:
     is_prompt = isinstance(form, Prompt | EncodedPrompt)
     of = edit(Port.EMBEDDING, None, form, Prepend()) if is_prompt else edit(Port.WEIGHTS, None, form)
     configuration = Configuration(edits=(of,))
@@ -55,7 +55,7 @@ def asked(form: Form, trial: int = 0, plan: TrainingPlan = PLAN) -> TrialRequest
 
 def trained(runner: TorchRunner, form: Form, steps: int = STEPS) -> TrialPack:
     pack = runner.open_pack(1)
-    pack.admit(asked(form))
+    pack.admit(request_of(form))
     pack.advance(steps)
     return pack
 
@@ -80,9 +80,9 @@ def sparse_of(pack: TrialPack, trial: int = 0) -> SparseDelta:
 def test_a_trial_in_a_pack_equals_the_trial_alone_and_leaves_the_backbone(form, runner):
     before = {name: tensor.clone() for name, tensor in runner.backbone.model.state_dict().items()}
     pack = runner.open_pack(3)
-    pack.admit(asked(SPARSE, trial=1))
-    pack.admit(asked(form))
-    pack.admit(asked(Full(), trial=2))
+    pack.admit(request_of(SPARSE, trial=1))
+    pack.admit(request_of(form))
+    pack.admit(request_of(Full(), trial=2))
     for _ in range(STEPS):
         pack.advance(1)
     assert_equal(state_of(pack), state_of(trained(runner, form)))
@@ -99,7 +99,7 @@ def test_a_stopped_trial_goes_on_as_if_it_had_not_stopped(form, stop, tmp_path, 
     first = trained(runner, form, stop)
     path = runner.save(first.snapshot(0), tmp_path)
     second = runner.open_pack(1)
-    second.restore(asked(form), runner.load(path))
+    second.restore(request_of(form), runner.load(path))
     assert_equal(state_of(second), state_of(first))
     second.advance(STEPS - stop)
     assert_equal(state_of(second), state_of(straight))
@@ -143,9 +143,9 @@ def test_the_stored_changes_are_those_of_the_last_reading(runner):
 
 
 def reference(runner: TorchRunner, steps: int) -> tuple[list[float], dict[str, torch.Tensor]]:
-    """The first stage once more in a plain loop: own optimisers, own schedules, the gates by their formula."""
+    """Repeat the first stage in a plain loop: own optimisers, own schedules, the gates by their formula."""
     pack = runner.open_pack(1)
-    pack.admit(asked(SPARSE))
+    pack.admit(request_of(SPARSE))
     slot = pack.trial(0)
     model, frozen = runner.backbone.model, dict(runner.backbone.model.named_parameters())
     sizes = [tensor.numel() for tensor in frozen.values()]
@@ -204,15 +204,15 @@ def test_diff_pruning_equals_an_independent_loop(runner):
 
 def test_a_rate_of_zero_trains_neither_changes_nor_gates(runner):
     pack = runner.open_pack(1)
-    pack.admit(replace(asked(SPARSE), learning_rates=(0.0, 0.0, 0.05)))
+    pack.admit(replace(request_of(SPARSE), learning_rates=(0.0, 0.0, 0.05)))
     pack.advance(3)
     assert not bool(sparse_of(pack).change.any())
     assert bool((sparse_of(pack).alpha == 5).all())
 
 
-def test_a_trial_of_one_step_is_pruned_as_well(runner):
+def test_one_step_trial_is_pruned_too(runner):
     pack = runner.open_pack(1)
-    pack.admit(asked(SPARSE, plan=TrainingPlan(steps=1, batch_size=4, evaluate_at_steps=(1,))))
+    pack.admit(request_of(SPARSE, plan=TrainingPlan(steps=1, batch_size=4, evaluate_at_steps=(1,))))
     (reading,) = pack.advance(1)
     assert isinstance(reading, Reading)
     assert math.isfinite(reading.metrics["validation_loss"])

@@ -1,4 +1,4 @@
-"""Lists of texts as one text, and what of a conversation is read and what is learned."""
+"""Lists of texts as one text, and the input and target parts of a conversation."""
 
 import pytest
 from datasets import Dataset
@@ -27,7 +27,7 @@ def test_of_a_conversation_the_last_message_is_the_answer():
     assert not is_conversation([{"role": "user"}])
 
 
-def test_a_list_without_a_word_between_is_one_line_that_says_how(write_rows, tokenised):
+def test_list_without_a_separator_is_refused_in_one_line(write_rows, tokenised):
     folder = write_rows("train.jsonl", [{"text": ["yes", f"no {n}"], "label": n % 2} for n in range(60)])
 
     def prepare(join):

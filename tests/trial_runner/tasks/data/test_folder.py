@@ -9,7 +9,7 @@ from trial_runner.tasks import Task
 
 @pytest.fixture
 def prepare(tiny_backbone, tokenised):
-    """Prepares a task in a folder for a tiny backbone."""
+    """Prepare a task in a folder for a tiny backbone."""
 
     def run(folder, family="roberta", positions=None, **options):
         task = Task(**{"folder": str(folder), "text": "text", "label": "label", "max_tokens": 128} | options)

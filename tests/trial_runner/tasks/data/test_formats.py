@@ -50,7 +50,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_rows_are_the_same_in_every_form_and_the_hub_is_not_told(name, tmp_path, monkeypatch):
+def test_rows_are_equal_in_every_format_without_a_download(name, tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.load.get_session", lambda: pytest.fail("a file is no download"))
     (tmp_path / name).write_bytes(FORMS[name])
     assert rows_in(tmp_path) == ROWS
@@ -147,7 +147,7 @@ def test_a_file_of_another_kind_is_one_line(case, tmp_path):
     ("name", "stem"),
     [("train.jsonl.gz", "train"), ("train-00000-of-00012.parquet", "train"), ("v1.2-dev.csv", "v1.2-dev")],
 )
-def test_the_name_of_a_split_is_what_does_not_say_how_it_is_written(name, stem):
+def test_split_name_excludes_suffixes_of_the_format(name, stem):
     assert stem_of(Path(name)) == stem
 
 
@@ -178,7 +178,7 @@ TOO_MUCH = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_a_file_that_holds_far_more_than_its_size_tells_is_refused(tmp_path, name):
+def test_decompression_bomb_is_refused(tmp_path, name):
     content, said = TOO_MUCH[name]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TaskError, match=said), opened_rows((tmp_path / name,), "train"):

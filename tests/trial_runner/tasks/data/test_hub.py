@@ -16,7 +16,7 @@ def split(labels, prefix):
 
 @pytest.fixture
 def prepare(tiny_backbone, tokenised, hub):
-    """Prepares a task from a hub that holds one dataset."""
+    """Prepare a task from a hub that holds one dataset."""
 
     def run(held, **options):
         hub(held)

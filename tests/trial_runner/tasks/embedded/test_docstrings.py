@@ -58,7 +58,7 @@ def test_names_are_masked_as_words_and_not_inside_ordinary_words(text, masked):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Six packages that hold the same files but for what a test adds to one of them."""
+    """Write six packages of equal files; tests add to one of them."""
     for name in PACKAGES:
         (tmp_path / name / "tests").mkdir(parents=True)
         lines = [f'def f{n}():\n    """The {name[:2]}{n} function of this part."""\n' for n in range(600)]

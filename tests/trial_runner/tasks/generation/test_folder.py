@@ -11,7 +11,7 @@ from trial_runner.tasks import IGNORED, TASK_KINDS, Decoding, Task
 
 @pytest.fixture
 def prepared(tiny_backbone, tokenised):
-    """Prepares a text task for a tiny backbone; ``given`` is what `prepare_task` is told beside."""
+    """Prepare a text task for a tiny backbone; ``given`` has further arguments of `prepare_task`."""
 
     def run(folder, family="bart", task_kind="translation", given=None, **options):
         columns = options.pop("columns", {"source": "en", "target": "de"})
@@ -25,7 +25,7 @@ def prepared(tiny_backbone, tokenised):
 
 @pytest.fixture
 def tokens(tiny_backbone):
-    """The tokens of ids, special ones among them."""
+    """Return the tokens of ids, special ones among them."""
 
     def run(ids, family="bart"):
         return load_tokenizer(str(tiny_backbone(family))).convert_ids_to_tokens(list(ids))
@@ -204,7 +204,7 @@ def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_s
     assert task.notes == ("train: 2 rows have 3 references; each is learned",)
 
 
-def test_rows_of_one_source_are_its_references_where_data_is_told_of(write_splits, prepared):
+def test_data_to_text_rows_of_one_source_are_references(write_splits, prepared):
     said = ("{}", "one"), ("{} x", "two"), ("{}", "three")
     folder = write_splits(lambda split: [{"en": source.format(split), "de": target} for source, target in said])
     task = prepared(folder, task_kind="data_to_text")

@@ -58,7 +58,7 @@ def test_the_same_dialogues_are_read_however_they_are_written(prepared):
     assert measured.splits["train"].references == ((),) * 6
 
 
-def test_dialogues_without_an_answer_are_not_used_and_said(prepared):
+def test_dialogues_without_an_answer_are_dropped_with_a_note(prepared):
     task = prepared(lambda n: {"messages": messages(n)["messages"][: 1 + (n % 3 != 0)]})
     assert len(task.splits["train"]) == 4
     assert "train: 2 of 6 dialogues are dropped: no answer." in task.notes
@@ -100,7 +100,7 @@ def test_what_makes_no_sense_is_refused(keys, match):
         check_task(Task(**{"kind": "instruction", "folder": ".", "metric": "rougeL", **keys}))
 
 
-def test_an_answer_is_what_follows_the_last_mark_to_the_end_of_its_line():
+def test_answer_is_the_rest_of_the_line_after_the_last_mark():
     text = "First Answer: 4\nno.\nAnswer: 5.\nthat is all"
     assert answer_of(text, "Answer:") == "5."
     assert answer_of(text, None) == text

@@ -1,4 +1,4 @@
-"""Dialogues in tokens, against what the template itself writes."""
+"""Dialogues in tokens, against the output of the template."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -24,7 +24,7 @@ def test_the_squared_error_is_a_mean_and_lower_is_better():
 
 
 @pytest.mark.parametrize("metric", [PEARSON, SPEARMAN])
-def test_a_constant_correlates_with_nothing(metric):
+def test_constant_has_zero_correlation(metric):
     some, constant = np.array([0.1, 0.7, 0.3]), np.full(3, 0.1)
     assert metric.compute(constant, some) == metric.compute(some, constant) == 0.0
 

@@ -59,6 +59,6 @@ def test_what_is_no_number_is_refused_with_its_row(prepared, values):
     assert "\n" not in str(caught.value)
 
 
-def test_equal_numbers_teach_nothing(prepared):
+def test_equal_numbers_are_refused(prepared):
     with pytest.raises(TaskError, match="train must have at least two different numbers; every one is 2"):
         prepared({**NUMBERS, "train": (2, 2.0)})
