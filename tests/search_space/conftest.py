@@ -23,7 +23,7 @@ def read_shape(backbone: str) -> BackboneShape:
 
 @pytest.fixture(scope="session")
 def shape_named() -> Callable[[str], BackboneShape]:
-    """Reads the shape of a backbone of ``tests/data/backbones``."""
+    """Return a reader of shapes of ``tests/data/backbones``."""
     return read_shape
 
 
@@ -47,7 +47,7 @@ def qwen() -> BackboneShape:
 
 @pytest.fixture(scope="session")
 def odd() -> BackboneShape:
-    """A made-up encoder-decoder every size of which differs, so that no count is right by accident."""
+    """Build a constructed encoder-decoder with distinct sizes, so that no count is right by accident."""
     biased = {
         *((Site.ATTENTION, port) for port in (Port.Q, Port.K, Port.V, Port.O, Port.NORM)),
         *((Site.FFN, port) for port in (Port.G, Port.U, Port.F, Port.NORM)),

@@ -52,7 +52,7 @@ def test_a_scale_of_one_is_plain_addition(roberta):
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations((PREFIX, LORA_Q, LORA_V, ADAPTER))))
-def test_the_order_of_parallel_edits_means_nothing(order, roberta):
+def test_order_of_parallel_edits_has_no_effect(order, roberta):
     assert are_one(of(*order), of(PREFIX, LORA_Q, LORA_V, ADAPTER), roberta)
 
 
@@ -65,7 +65,7 @@ def test_sequential_edits_of_a_port_keep_their_order(roberta):
     assert not are_one(of(SEQUENTIAL, linear), of(linear, SEQUENTIAL), roberta)
 
 
-def test_the_order_of_sequential_edits_of_different_ports_means_nothing(bart):
+def test_order_of_sequential_edits_of_other_ports_has_no_effect(bart):
     edits = [
         edit("o", "o", Bottleneck(width=2)),
         edit("q", "q", Bottleneck(width=2)),
@@ -181,7 +181,7 @@ INDUCER = edit("o", "q", LowRank(width=2, heads=Heads.QUERY), InducerGate())
         (Port.CONCAT, Port.V, edit("v", None, Constant()), False),
     ],
 )
-def test_factors_are_one_if_nothing_else_is_computed_between_them(moved, kept, beside, is_one, roberta):
+def test_factors_are_one_without_other_edits_between_them(moved, kept, beside, is_one, roberta):
     assert are_one(of(scaling(moved), beside), of(scaling(kept), beside), roberta) is is_one
     elsewhere = dataclasses.replace(beside, layers=LayerRange(first=0, last=3))
     some = [of(scaling(port, layers=LayerRange(first=4, last=9)), elsewhere) for port in (moved, kept)]
@@ -226,7 +226,7 @@ def everywhere(one: Edit, *sites: Site) -> tuple[Edit, ...]:
 
 
 @pytest.mark.parametrize("one", [PREFIX, LORA_Q, INDUCER, edit("o", "o", Phm(width=4))])
-def test_alike_edits_at_every_kind_of_attention_are_one_at_all(one, bart):
+def test_equal_edits_at_every_kind_of_attention_are_one_at_all(one, bart):
     assert are_one(of(*everywhere(one)), of(one), bart)
     assert are_one(of(*everywhere(one)[::-1], ADAPTER), of(ADAPTER, one), bart)
     assert count(of(*everywhere(one)), bart) == count(of(one), bart)

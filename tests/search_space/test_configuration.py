@@ -25,7 +25,7 @@ def test_sides_keep_edit_order_and_stack_norms_are_ffn():
         assert (one.attention, one.ffn) == (one.edits, ())
 
 
-def test_resizing_changes_widths_and_nothing_else():
+def test_resizing_changes_only_widths():
     other = resized(ALL, attention=(7, 1), ffn=(4, 2))
     expected = (
         dataclasses.replace(ADAPTER, form=Bottleneck(width=4, widened=2, norm=OwnNorm.INPUT)),

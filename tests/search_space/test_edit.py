@@ -1,4 +1,4 @@
-"""What an edit says of itself, and what its form and gate hold."""
+"""Properties of an edit, and fields of its form and gate."""
 
 import json
 
@@ -24,7 +24,7 @@ from search_space.gates import GATES, FixedScale
         ("f", "res_f", Insertion.PARALLEL),
     ],
 )
-def test_an_edit_is_sequential_exactly_when_it_reads_what_it_writes(write, read, insertion):
+def test_edit_is_sequential_if_it_reads_the_written_port(write, read, insertion):
     assert edit(write, read, LowRank(width=1)).insertion is insertion
 
 
@@ -43,7 +43,7 @@ def test_stored_names_of_forms_and_gates_are_stable():
     assert [name for name in GATES if name in gates.split()] == gates.split()
 
 
-def test_a_bottleneck_is_by_default_a_relu_adapter_that_starts_as_nothing():
+def test_default_bottleneck_is_a_relu_adapter_starting_at_zero():
     said = {"activation": Activation.RELU, "heads": Heads.SINGLE, "bias": True, "norm": OwnNorm.NONE, "init": Init.LORA}
     assert Bottleneck(width=2) == Bottleneck(width=2, widened=0, **said)
 

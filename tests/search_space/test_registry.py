@@ -14,7 +14,7 @@ GROUP = "deltaspace.tests"
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Puts a distribution with one module and its entry points on the path, as pip would."""
+    """Install a distribution with one module and its entry points, as pip would."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def put(source: str, *points: str) -> None:

@@ -1,4 +1,4 @@
-"""Every validity rule refuses what it says, with its name and in one line; everything else is accepted."""
+"""Validity rules: each refuses its cases with its name in one line; everything else is accepted."""
 
 import dataclasses
 from collections.abc import Callable
@@ -205,7 +205,7 @@ def test_the_largest_ranks_are_accepted(roberta):
     check_on((edit("head", "q", LowRank(width=64, heads=Heads.QUERY)),), roberta)
 
 
-def test_nothing_bounds_the_width_of_a_form_that_is_not_linear(roberta):
+def test_nonlinear_forms_have_no_largest_width(roberta):
     check_on((edit("f", "x_ffn", Bottleneck(width=5000)), prefix(width=5000)), roberta)
 
 

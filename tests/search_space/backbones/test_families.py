@@ -39,7 +39,7 @@ def read(config: Mapping[str, object], without: str | None = None, **changed: ob
     return shape_of({name: value for name, value in {**config, **changed}.items() if name != without})
 
 
-def test_unknown_model_type_error_lists_known_and_nearest():
+def test_unknown_model_type_error_lists_all_and_the_nearest():
     with pytest.raises(UnsupportedBackboneError) as caught:
         family_of({"model_type": "robrta"})
     known = ", ".join(model_type for family in FAMILIES.values() for model_type in family.model_types)

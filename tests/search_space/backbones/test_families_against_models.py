@@ -49,7 +49,7 @@ SOURCE, TARGET = (2, 5), (2, 4)  # Examples and tokens, of different lengths so 
 
 @dataclass
 class Wired:
-    """A model with its shape and its ports, and what passed the ports in one forward pass.
+    """Model with its shape and its ports, and the tensors at the ports in one forward pass.
 
     Attributes:
         base: The model without a head, in float64, its biases and gains not those of a fresh model.
@@ -82,14 +82,14 @@ class Wired:
         return self.base(**inputs)
 
     def compute(self, sublayer: Sublayer, read: Port, write: Port) -> Tensor:
-        """What the frozen module that writes a port makes of a port it reads."""
+        """Compute the frozen map from a port that is read to one that is written."""
         place = self.ports_of(sublayer)[write]
         made: Tensor = self.block(sublayer).get_submodule(place.module)(self.seen[sublayer, read])
         return made[..., place.columns(made.shape[-1])]
 
 
 def build(name: str) -> Wired:
-    """The model that the convention counts, and the shape that its saved config gives."""
+    """Build the model that the convention counts, and the shape of its saved config."""
     model_type, sizes = CONFIGS[name]
     torch.manual_seed(0)
     config = AutoConfig.for_model(model_type, **TOKENS, **sizes)
@@ -106,7 +106,7 @@ def build(name: str) -> Wired:
 
 @pytest.fixture
 def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wired:
-    """The model of a name in ``CONFIGS`` after a forward pass in which everything was noted."""
+    """Return the model of a name in ``CONFIGS`` after a recorded forward pass."""
     wired = build(request.param)
     sdpa = ALL_ATTENTION_FUNCTIONS["sdpa"]
 
@@ -174,7 +174,7 @@ def test_published_backbones_hold_as_much_as_their_models(backbone):
 
 
 def fused(path: str) -> int:
-    """Of how many ports a bias is: those of one module in a row."""
+    """Return the number of ports that share a bias: those of one module in a row."""
     return 3 if path.endswith("c_attn.bias") else 2 if path.endswith("mlp.Wi.bias") else 1
 
 
@@ -210,7 +210,7 @@ def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired):
 
 
 @every_config
-def test_projections_read_and_write_the_ports_that_the_design_space_says(wired):
+def test_projections_read_and_write_ports_of_the_design_space(wired):
     reads = {Port.X_ATTN: (Port.Q,), Port.CTX: (Port.K, Port.V), Port.CONCAT: (Port.O,)}
     reads |= {Port.X_FFN: (Port.U, Port.G), Port.M: (Port.F,)}
     for sublayer in wired.sublayers:
@@ -244,7 +244,7 @@ def test_cross_attention_keys_and_values_come_from_the_encoder(wired):
 
 
 def behind(block: nn.Module, site: Site) -> nn.Module:
-    """What of a sublayer stands between its last port and the sum: nothing, or a norm."""
+    """Return the module between a sublayer's last port and the sum: an identity, or a norm."""
     has_four = hasattr(block, "pre_feedforward_layernorm")
     if site is Site.FFN:
         return getattr(block, "post_feedforward_layernorm", nn.Identity())
@@ -254,7 +254,7 @@ def behind(block: nn.Module, site: Site) -> nn.Module:
 
 @every_config
 def test_residual_streams_run_from_sublayer_to_sublayer(wired):
-    """Each sublayer adds to what it got; norms stand at its end (post-LN), its start (pre-LN), or on what it adds."""
+    """Test the sum of each sublayer, with norms at its end (post-LN), its start (pre-LN), or on its contribution."""
     placement = wired.shape.norm
     is_pre = placement is NormPlacement.PRE
     factor = getattr(wired.model.config, "residual_multiplier", 1.0)
@@ -324,12 +324,12 @@ def test_stack_norms_are_model_width_norms_outside_blocks(name):
 
 
 def blank(model: nn.Module, path: str) -> None:
-    """From now on the module gives nothing."""
+    """Replace the module's output by zeros."""
     model.get_submodule(path).register_forward_hook(lambda _, __, output: torch.zeros_like(output))
 
 
 def encoded(wired: Wired, ids: Tensor, **options: Tensor) -> Tensor:
-    """What the encoder makes of tokens."""
+    """Return the encoder's output for tokens."""
     if wired.shape.kind is StackKind.ENCODER_DECODER:
         found: Tensor = wired.base.get_submodule("encoder")(input_ids=ids, **options).last_hidden_state
     else:
@@ -364,7 +364,7 @@ def test_encoder_without_positions_is_permutation_equivariant(name):
 
 
 @pytest.mark.parametrize("name", [name for name, (_, sizes) in CONFIGS.items() if "type_vocab_size" in sizes])
-def test_without_what_the_token_types_give_an_encoder_does_not_know_them(name):
+def test_encoder_without_type_embeddings_ignores_token_types(name):
     wired = build(name)
     ids, types = torch.arange(5)[None] + 3, torch.tensor([[0, 0, 1, 1, 1]])
     assert not torch.allclose(encoded(wired, ids), encoded(wired, ids, token_type_ids=types))

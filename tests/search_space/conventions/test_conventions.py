@@ -55,7 +55,7 @@ def test_the_mlp_of_he_et_al_is_800_wide_unless_it_is_set(bart):
     assert plain["trained"] == plain["stored"]
 
 
-def test_he_et_al_have_a_second_adapter_beside_the_ffn_of_encoders_only(roberta):
+def test_he_et_al_have_a_second_ffn_adapter_in_encoders_only(roberta):
     parallel, sequential = (
         all_counts(name, roberta, {"r": 16}) for name in ("parallel_adapter_ffn", "sequential_adapter_ffn")
     )
@@ -79,7 +79,7 @@ def test_chen_et_al_count_the_biases_of_lora_on_all_but_encoders(roberta, shape_
         assert encoder["impl"] == encoder["weights_only"]
 
 
-def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta):
+def test_task_head_is_counted_by_some_conventions(roberta):
     two, three = (all_counts("houlsby_adapter", roberta, {"labels": labels}) for labels in (2, 3))
     assert three["original_trained"] - two["original_trained"] == 768 + 1
     assert {name for name in two if two[name] != three[name]} == {"original_trained"}
@@ -97,13 +97,13 @@ def test_the_task_head_is_counted_by_the_conventions_that_say_so(roberta):
         ("qwen3_0_6b", 2048 + 1024 + 3072),  # queries instead of keys
     ],
 )
-def test_peft_scales_what_its_patterns_match(backbone, width, shape_named):
+def test_peft_scales_the_modules_of_its_patterns(backbone, width, shape_named):
     shape = shape_named(backbone)
     layers = shape.encoder_layers + shape.decoder_layers
     assert conventions("ia3", shape)["peft"] == layers * width
 
 
-def test_a_family_whose_patterns_are_not_known_has_no_such_convention(odd, roberta):
+def test_family_without_patterns_has_no_peft_convention(odd, roberta):
     assert "peft" not in conventions("ia3", odd)
     assert "peft" in conventions("ia3", roberta)
 
@@ -137,7 +137,7 @@ def test_diff_pruning_first_trains_a_gate_for_every_weight_and_tensor(shape_name
     assert all_counts("diff_pruning", bert, {"tensors": 400})["trained_stage1"] == 2 * bert.parameters + 400
 
 
-def test_bitfit_counts_nothing_where_there_are_no_biases(qwen):
+def test_bitfit_count_is_zero_without_biases(qwen):
     found = conventions("bitfit", qwen)
     assert list(found) == OURS
     assert set(found.values()) == {0}

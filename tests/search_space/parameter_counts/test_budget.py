@@ -68,7 +68,7 @@ def test_what_is_no_budget_is_refused_in_one_line(written, message):
 
 
 @pytest.mark.parametrize("given", [float("nan"), 1.5, 0])
-def test_a_budget_that_was_not_read_is_checked_as_well(given):
+def test_budget_that_was_not_parsed_is_checked_too(given):
     with pytest.raises(BudgetError):
         budget_parameters(given, 100)
 
@@ -108,13 +108,13 @@ def is_sized(edits: Sequence[Edit]) -> bool:
 
 
 def is_capped(solved: Configuration, shape: BackboneShape) -> bool:
-    """Whether a width is the largest that it can be."""
+    """Return whether a width is the largest that it can be."""
     sized = ((edit, edit.sized_form) for edit in solved.edits)
     return any(form is not None and form.largest_width(edit, shape) == form.width for edit, form in sized)
 
 
 def cost(edits: Sequence[Edit], units: int, shape: BackboneShape) -> int:
-    """Stored parameters with this summed width, by counting the configuration that has it."""
+    """Count the stored parameters at this summed width."""
     if not edits:
         return 0
     places = len(shape.sublayers(edits[0].site))
@@ -123,7 +123,7 @@ def cost(edits: Sequence[Edit], units: int, shape: BackboneShape) -> int:
 
 
 def most_units(edits: Sequence[Edit], limit: float, shape: BackboneShape) -> int:
-    """The largest summed width that costs no more, tried one by one; at least one a sublayer."""
+    """Return the largest affordable summed width, by trying one by one; at least one a sublayer."""
     if not is_sized(edits):
         return 0
     places = len(shape.sublayers(edits[0].site))
@@ -138,7 +138,7 @@ def most_units(edits: Sequence[Edit], limit: float, shape: BackboneShape) -> int
 def brute_force(
     sides: tuple[tuple[Edit, ...], tuple[Edit, ...]], shape: BackboneShape, share: float, parameters: int
 ) -> tuple[int, int]:
-    """Attention up to its share, then the FFN up to the budget, then attention with what is left, by trying."""
+    """Solve by trying: attention up to its share, the FFN up to the budget, then attention with the remainder."""
     of_attention, of_ffn = sides
     places = [len(shape.sublayers(edits[0].site)) if is_sized(edits) else 0 for edits in sides]
     least_ffn = cost(of_ffn, places[1], shape)
@@ -214,7 +214,7 @@ def test_remaining_budget_widens_sublayers_nearest_the_output(roberta):
 
 
 @pytest.mark.parametrize("edits", [(PREFIX, ADAPTER), (ADAPTER,), (BIAS_Q, BIAS_F), (*LORA_QKVO, LORA_F)])
-def test_a_structure_that_does_not_fit_says_what_it_takes(edits, roberta):
+def test_too_large_structure_error_names_its_smallest_size(edits, roberta):
     structure = Configuration(edits=edits)
     with pytest.raises(BudgetError) as caught:
         solve(structure, roberta, attention_share=0.5, parameters=1000)
@@ -272,7 +272,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("pairs", PAIRS, ids=range(len(PAIRS)))
 @pytest.mark.parametrize("parameters", [400_001, 623_228, 8_351_257])
-def test_a_split_divides_what_its_side_gets_and_uses_the_budget(pairs, parameters, roberta):
+def test_split_divides_the_budget_of_its_side(pairs, parameters, roberta):
     structure = Configuration(edits=tuple(edit for edits in pairs for edit in edits))
     draw = random.Random(parameters)
     for _ in range(12):
@@ -295,12 +295,12 @@ def test_a_split_divides_what_its_side_gets_and_uses_the_budget(pairs, parameter
 
 
 def divided_like(pairs: Sequence[tuple[Edit, ...]], solved: Configuration) -> list[tuple[Edit, ...]]:
-    """The edits of a configuration in the groups of the structure that it was solved of."""
+    """Return the edits of a configuration in the groups of its structure."""
     edits = iter(solved.edits)
     return [tuple(next(edits) for _ in group) for group in pairs]
 
 
-def test_one_width_at_a_side_is_what_no_split_leaves(roberta):
+def test_side_without_a_split_has_one_width(roberta):
     structure = Configuration(edits=(PREFIX, LORA_Q, ADAPTER))
     alike = solve(structure, roberta, attention_share=0.5, parameters=600_000)
     assert len({edit.sized_form.width for edit in alike.attention if edit.sized_form}) == 1

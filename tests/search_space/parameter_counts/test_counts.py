@@ -66,7 +66,7 @@ def test_the_sublayers_nearest_the_output_are_widened(odd):
     ]
 
 
-def test_the_affine_count_keeps_weights_biases_and_extras_apart(odd):
+def test_affine_count_separates_weights_biases_and_extras(odd):
     found = affine_count(edit("f", "m", Bottleneck(width=3, norm=OwnNorm.INPUT), LearnedScale()), odd)
     assert found == AffineCount(weights_per_width=D_M + D, biases_per_width=1, weights=0, biases=D, extras=2 * D_M + 1)
     assert (found.slope, found.intercept) == (D_M + D + 1, D + 2 * D_M + 1)

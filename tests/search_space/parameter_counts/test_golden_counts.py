@@ -1,4 +1,4 @@
-"""Every record of ``golden_params.yaml``, through the public functions and the command line; nothing is skipped."""
+"""Every record of ``golden_params.yaml``, through the public functions and the command line, without exceptions."""
 
 import json
 import math
@@ -96,7 +96,7 @@ def test_golden_count_is_reproduced_by_python_and_command(record, shape_named, c
         assert counted["percentages"][name] == pytest.approx(100 * number / total)
 
 
-def test_what_is_outside_the_space_is_exactly_what_is_listed():
+def test_listed_records_are_those_outside_the_space():
     outside = [record for record in GOLDEN["records"] if record["method"] not in NAMES]
     assert {record["method"] for record in outside} == set(OUTSIDE)
     assert {record["id"] for record in outside} == OUTSIDE_RECORDS
@@ -117,7 +117,7 @@ def test_every_further_setting_is_of_a_record_and_needed(shape_named):
         assert found["peft"] != expected_of(record)["peft"]
 
 
-def test_a_count_of_nothing_is_of_a_method_that_cannot_be_built(shape_named):
+def test_methods_with_a_zero_count_cannot_be_built(shape_named):
     empty = [record for record in RECORDS if 0 in expected_of(record).values()]
     assert {record["id"] for record in empty} == {
         "ours.smollm2_135m.bitfit",
@@ -130,8 +130,8 @@ def test_a_count_of_nothing_is_of_a_method_that_cannot_be_built(shape_named):
         assert caught.value.rule == "V14"
 
 
-def test_what_is_attached_is_what_the_first_conventions_count(shape_named):
-    """All but one: the released multi-head adapter has a LayerNorm for every attention, which it hardly uses."""
+def test_attached_parameters_equal_the_first_conventions(shape_named):
+    """Test all but the released multi-head adapter, which has a LayerNorm for every attention that it hardly uses."""
     other = set()
     for record in RECORDS:
         shape, method = shape_named(record["backbone"]), published_method(record["method"])
@@ -162,7 +162,7 @@ def test_published_percentages_are_the_rounded_counts(shape_named):
 
 
 def test_bart_rows_are_cut_off_and_roberta_rows_are_rounded():
-    """Where the two ways differ; the rows of table 6 near 0.1% are rounded all the same."""
+    """Test rows where the two ways differ; the rows of table 6 near 0.1% are rounded all the same."""
     differ = [(record, row) for record, row in printed(RECORDS) if row["reproduced_by"] in ("floor", "round")]
     ways = {(record["backbone"], row["reproduced_by"]) for record, row in differ if row["pct_exact"] > 0.1}
     assert ways == {("bart_large", "floor"), ("roberta_base", "round"), ("gpt2", "round")}
@@ -202,7 +202,7 @@ def test_totals_and_biases_of_the_backbones_are_those_recorded(backbone, shape_n
 
 @pytest.mark.parametrize("backbone", GOLDEN["backbones"])
 def test_every_method_follows_its_closed_form_on_every_backbone(backbone, shape_named):
-    """The table of parameter counts of He et al. 2022, appendix B, with key/value heads told apart, and its likes."""
+    """Test the table of parameter counts of He et al. 2022, appendix B, with separate key/value heads."""
     facts, shape = GOLDEN["backbones"][backbone], shape_named(backbone)
     names = ("d", "d_q", "d_kv", "d_m", "d_h", "N_h", "n_attn", "n_ffn")
     d, d_q, d_kv, d_m, d_h, heads, n_attn, n_ffn = (facts[name] for name in names)
@@ -262,8 +262,8 @@ def test_every_method_follows_its_closed_form_on_every_backbone(backbone, shape_
     assert set(expected) == NAMES - {"bitfit", "unipelt"}
 
 
-def test_unipelt_counts_what_its_paper_says(shape_named):
-    """LoRA 0.27, prefix 0.17 and adapter 0.81 per cent of BERT-base, and four gates of d + 1 numbers a layer.
+def test_unipelt_counts_equal_those_of_its_paper(shape_named):
+    """Test LoRA 0.27, prefix 0.17 and adapter 0.81 per cent of BERT-base, and four gates of d + 1 numbers a layer.
 
     The paper prints 1.26 per cent for all of it, which is 0.03 less than with the gates.
     """

@@ -26,7 +26,7 @@ FUSED = {"gpt2", "phi3", "modernbert"}
 
 
 @pytest.mark.parametrize(("name", "family"), TYPES, ids=[name for name, _ in TYPES])
-def test_lora_all_counts_what_peft_trains_in_blocks(name, family):
+def test_lora_all_counts_the_parameters_of_peft(name, family):
     config = AutoConfig.for_model(name, **TOKENS, **dict(family.example))
     shape = shape_of(json.loads(config.to_json_string()))
     if name in EXPERTS:

@@ -61,7 +61,7 @@ def test_a_point_has_a_fixed_size_if_it_names_one():
     assert sized == {"lora_qv:r=8": True, "lora_qv:s=8": False, "lora_qv": False}
 
 
-def test_a_point_says_its_scale_or_takes_the_one_it_is_given(roberta):
+def test_scale_of_a_point_overrides_the_argument(roberta):
     def scale(text: str, given: float | None) -> float:
         gate = PublishedPoint(text).structure(roberta, scale=given).ffn[0].gate
         assert isinstance(gate, FixedScale)

@@ -55,7 +55,7 @@ def test_method_stays_valid_where_its_defaults_are_too_wide(odd):
     assert "n 4 for widths 11" in (published_method("compacter").invalid_reason(odd) or "")
 
 
-def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
+def test_unknown_name_error_lists_all_and_the_nearest():
     with pytest.raises(UnknownMethodError) as caught:
         published_method("mam_adaptor")
     assert (
@@ -99,7 +99,7 @@ def test_a_wrong_setting_is_refused_in_one_line(name, settings, message, roberta
 
 
 def adapter(write: str, read: str, width: int = 64, gate: Gate | None = None, **options: Any) -> Edit:
-    """With the initialisation of He et al. 2022."""
+    """Build an adapter with the initialisation of He et al. 2022."""
     return edit(write, read, Bottleneck(**{"width": width, "init": Init.BERT} | options), gate)
 
 
@@ -112,7 +112,7 @@ def lora(write: str, read: str, width: int = 8, scale: float = 2, **options: boo
 
 
 def inducer(write: str, width: int, gate: Gate) -> Edit:
-    """With tanh and an initialisation of its own."""
+    """Build an inducer with tanh and its own initialisation."""
     return adapter(write, "q", width, gate, activation=Activation.TANH, heads=Heads.QUERY, init=Init.INDUCER)
 
 
@@ -198,7 +198,7 @@ def test_bitfit_trains_a_constant_at_every_bias_of_the_backbone(shape_named):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_choice_can_be_made_and_changes_something(name, qwen):
-    """On a backbone where every tensor is one of its own, so that no choice is void."""
+    """Test a backbone with separate tensors, on which every choice has an effect."""
     method = published_method(name)
     for parameter in method.hyperparameters:
         if not parameter.choices or parameter.default is None:
@@ -208,7 +208,7 @@ def test_every_choice_can_be_made_and_changes_something(name, qwen):
         assert built[str(parameter.default)] == method.configuration(qwen)
 
 
-def test_all_values_are_told_by_their_full_names():
+def test_values_have_full_names():
     assert published_method("mam_adapter").values({"l": 7, "read": "res_f"}) == {
         "prefix_length": 7,
         "bottleneck": 512,

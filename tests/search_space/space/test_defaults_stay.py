@@ -32,7 +32,7 @@ OPTIONS = {
 
 
 def digest(space: SearchSpace) -> str:
-    """Of the names, order and ranges of all parameters, and of what seeded draws propose."""
+    """Return a digest of the names, order and ranges of all parameters, and of seeded draws."""
     table = [
         (name, list(one) if isinstance(one, tuple) else (one.low, one.high, one.log))
         for name, one in space.parameters().items()
@@ -53,13 +53,13 @@ def digest(space: SearchSpace) -> str:
         ("qwen3_0_6b", "usual", "21e6d28d87152dc2"),
     ],
 )
-def test_parameters_and_draws_are_what_they_were(backbone, name, expected, shape_named):
+def test_parameters_and_draws_are_unchanged(backbone, name, expected, shape_named):
     shape = shape_named(backbone)
     assert digest(SearchSpace(shape=shape, budget=shape.parameters // 200, options=OPTIONS[name])) == expected
 
 
 @pytest.mark.parametrize("option", [{"ffn_forms": ("dora",)}, {"published": ["dora"]}])
-def test_a_form_that_came_later_is_asked_for_where_it_is_named(option, shape_named):
+def test_opt_in_form_is_searched_only_where_it_is_named(option, shape_named):
     shape = shape_named("roberta_base")
     later = {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_opt_in}
     usual = SearchSpace(shape=shape, budget=shape.parameters // 200).parameters()

@@ -20,28 +20,28 @@ from search_space.space.trial_protocol import FloatRange, ParameterRecorder
 ALL = ("all", "range", "spindle")
 
 
-def ask(depth: int, **answers: str | float) -> Layers:
-    """What is suggested for answers by the last word of their names, or by the number of a sixth."""
+def suggested(depth: int, **answers: str | float) -> Layers:
+    """Suggest layers for answers by the last word of their names, or by the number of a sixth."""
     given = {f"ffn.{name.replace('_of_', '.')}": value for name, value in answers.items()}
     ranges = dict.fromkeys(("ffn.first_layer", "ffn.layer_share"), FloatRange(low=0.0, high=1.0))
     return suggest_layers("ffn", (*ALL, "pattern"), depth, ParameterRecorder(given, ranges))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 6, 12])
-def test_every_range_is_suggested_and_nothing_else(depth):
+def test_all_ranges_are_suggested(depth):
     steps = [number / 100 for number in range(101)]
-    found = {ask(depth, layers="range", first_layer=x, layer_share=y) for x, y in itertools.product(steps, steps)}
+    found = {suggested(depth, layers="range", first_layer=x, layer_share=y) for x, y in itertools.product(steps, steps)}
     assert found == {LayerRange(first=first, last=last) for first in range(depth) for last in range(first, depth)}
 
 
-def test_a_range_is_a_share_of_what_follows_its_first_layer():
-    assert ask(12, layers="range", first_layer=0.5, layer_share=0.5) == LayerRange(first=6, last=9)
-    assert ask(12, layers="range", first_layer=0.0, layer_share=0.5) == LayerRange(first=0, last=6)
+def test_range_is_a_share_of_the_layers_from_its_first():
+    assert suggested(12, layers="range", first_layer=0.5, layer_share=0.5) == LayerRange(first=6, last=9)
+    assert suggested(12, layers="range", first_layer=0.0, layer_share=0.5) == LayerRange(first=0, last=6)
 
 
 def test_all_layers_and_groups_are_suggested():
-    assert ask(12, layers="all") == AllLayers()
-    assert ask(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))
+    assert suggested(12, layers="all") == AllLayers()
+    assert suggested(12, layers="spindle", groups="1+4") == SpindleGroups(groups=(1, 4))
 
 
 def test_all_four_groups_are_a_choice_unless_all_layers_are():
@@ -56,9 +56,9 @@ def test_a_spindle_needs_four_layers():
 
 
 @pytest.mark.parametrize("depth", [6, 7, 12, 24, 25])
-def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
+def test_all_nonempty_sets_of_sixths_are_suggested(depth):
     found = {
-        bits: ask(depth, layers="pattern", **{f"pattern_of_{place}": BITS[bit] for place, bit in enumerate(bits)})
+        bits: suggested(depth, layers="pattern", **{f"pattern_of_{place}": BITS[bit] for place, bit in enumerate(bits)})
         for bits in itertools.product((False, True), repeat=6)
     }
     assert len(set(found.values())) == len({layers.block_indices(depth) for layers in found.values()}) == 63
@@ -70,7 +70,7 @@ def test_every_set_of_sixths_is_suggested_and_never_nothing(depth):
         assert [told[name] for name in sixth_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
 
 
-def test_sixths_are_consecutive_and_as_long_as_they_can_be_alike():
+def test_sixths_are_consecutive_and_of_even_length():
     for depth in (6, 7, 11, 12, 24, 28):
         sixths = [LayerPattern(sixths=(number,)).block_indices(depth) for number in range(1, 7)]
         assert [index for sixth in sixths for index in sixth] == list(range(depth))

@@ -1,4 +1,4 @@
-"""What binds a proposal beside the budget: its size, its extra FLOPs, whether it can be merged."""
+"""Limits of a proposal in addition to the budget: size, extra FLOPs, mergeability."""
 
 from statistics import median
 
@@ -23,7 +23,7 @@ def _space(shape: BackboneShape, **options: object) -> SearchSpace:
     return SearchSpace(shape=shape, budget=HALF_PERCENT, options=SpaceOptions(**options))  # type: ignore[arg-type]
 
 
-def test_a_size_is_asked_for_where_there_is_a_range_and_nowhere_else(roberta):
+def test_size_is_a_parameter_only_with_a_range(roberta):
     sized = _space(roberta, size=(0.125, 1.0)).parameters()
     assert sized.pop(SIZE) == FloatRange(low=0.125, high=1.0, log=True)
     assert sized == _space(roberta).parameters()
@@ -93,7 +93,7 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
     assert beyond > DRAWS / 6
 
 
-def test_no_flops_allowed_is_what_can_be_merged(roberta):
+def test_zero_extra_flops_equals_mergeable(roberta):
     none, mergeable = _space(roberta, max_extra_flops=0), _space(roberta, mergeable=True)
     assert none.parameters() == mergeable.parameters()
     for seed in range(20):
@@ -109,7 +109,7 @@ def test_two_edits_on_a_side_keep_the_limits(roberta):
         assert extra_flops(space.suggest(RandomTrial(seed)).configuration, roberta) <= 300_000
 
 
-def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta):
+def test_published_methods_beyond_a_limit_are_skipped_with_reasons(roberta):
     space = _space(roberta, mergeable=True, published=("lora_qv", "bitfit", "mam_adapter", "head_only"))
     assert space.published_that_fit() == ("lora_qv", "bitfit", "head_only")
     with pytest.raises(BudgetError, match=r"must be mergeable into the weights; got edit 0 \(softmax_memory"):
@@ -118,7 +118,7 @@ def test_published_methods_beyond_a_limit_are_left_out_and_say_why(roberta):
         _space(roberta, max_extra_flops=1000).suggest_published("mam_adapter", RandomTrial(0))
 
 
-def test_limits_that_leave_nothing_say_so(roberta):
+def test_limits_that_leave_an_empty_space_are_refused(roberta):
     with pytest.raises(SearchSpaceError, match="and can be merged"):
         _space(roberta, mergeable=True, attention_forms=("softmax_memory",), ffn_forms=())
     with pytest.raises(BudgetError, match="got max_extra_flops 100"):

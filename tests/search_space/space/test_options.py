@@ -1,4 +1,4 @@
-"""What a study may search: its defaults, what is refused, and points of published methods."""
+"""Options of the space: defaults, refused values, and points of published methods."""
 
 import re
 

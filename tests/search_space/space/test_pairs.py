@@ -49,7 +49,7 @@ def edits_of(points: Structure) -> tuple[Edit, ...]:
 
 
 def is_allowed(one: Point, other: Point, space: SearchSpace) -> bool:
-    """What the rules say of two structures, without any of the classes by which the space compares them."""
+    """Return whether the rules allow two structures together, without the classes by which the space compares them."""
     ends = [{(edit.form.name, edit.write) for edit in point.edits} for point in (one, other)]
     try:
         together = Configuration(edits=(*one.edits, *other.edits))
@@ -62,7 +62,7 @@ def is_allowed(one: Point, other: Point, space: SearchSpace) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["attention", "ffn"])
-def test_pairs_are_what_the_rules_leave_once_each(part, odd):
+def test_pairs_are_the_legal_combinations_once_each(part, odd):
     space = space_of(odd, SMALL, 20_000)
     singles, pairs = space.structures[part], space.pairs[part]
     one_structure = {frozenset(point.edits) for point in singles if len(point.edits) > 1}
@@ -167,7 +167,7 @@ def test_lora_at_q_and_v_stays_one_structure(roberta):
     assert len(points["attention"]) == 1
 
 
-def test_the_order_of_two_edits_means_nothing(roberta):
+def test_order_of_two_edits_has_no_effect(roberta):
     space = space_of(roberta)
     pair = space.pairs["attention"].pair_or_next(space.structures["attention"][0], space.structures["attention"][200])
     one, other = (Configuration(edits=edits_of(points)) for points in (pair, pair[::-1]))

@@ -25,7 +25,7 @@ def points(
     gates: tuple[str, ...] = ("add",),
     **options: object,
 ) -> tuple[Point, ...]:
-    """The points of a part with some forms and gates."""
+    """Return the points of a part with some forms and gates."""
     given = dict.fromkeys(("attention_forms", "ffn_forms"), forms)
     return points_of(part, shape, SpaceOptions(**given, gates=gates, **options))
 
@@ -75,7 +75,7 @@ def of_path(found: tuple[Point, ...], *start: str) -> list[Point]:
     return [point for point in found if tuple(text for _, text in point.path)[: len(start)] == start]
 
 
-def test_plain_gates_cost_what_the_widest_of_them_does(roberta):
+def test_plain_gates_cost_as_much_as_the_largest(roberta):
     options = SpaceOptions(attention_forms=(), ffn_forms=("lowrank", "const", "diag"))
     found = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert [dict(point.path)["gate"] for point in found] == ["add", "scale", "scale_learned"]
@@ -87,7 +87,7 @@ def test_plain_gates_cost_what_the_widest_of_them_does(roberta):
         assert parameters_of(point, roberta, options) == cost
 
 
-def test_a_point_beside_wider_steps_costs_what_those_make_of_it(roberta):
+def test_cost_of_a_point_depends_on_the_width_step(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), gates=("add",))
     (wide,) = of_path(points_of("ffn", roberta, options), "lowrank", "f", "f")
     assert isinstance(wide.edits[0].form, LowRank)

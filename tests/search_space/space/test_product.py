@@ -80,13 +80,13 @@ def test_product_has_all_forms_but_prompts_and_whole_model():
 
 
 def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGLE, **values: object) -> StructureFamily:
-    """A family with one element."""
+    """Return a family with one element."""
     site = Site.FFN if write in writable_ports(Site.FFN) else Site.ATTENTION
     given = {name: {"-": value} for name, value in values.items()}
     return StructureFamily(site=site, ports=((write, read),), form=FORMS[form], heads=heads, values=given)
 
 
-def test_an_edit_has_what_its_values_say(roberta):
+def test_edit_has_the_given_values(roberta):
     said = {"activation": Activation.TANH, "norm": OwnNorm.OUTPUT, "bias": False, "init": Init.INDUCER}
     gate = LearnedScale(per=ScalePer.CHANNEL)
     (adapter,) = family("bottleneck", Port.O, Port.CONCAT, **said, reparameterization=None, gate=gate).points(roberta)
@@ -115,7 +115,7 @@ def test_adapters_have_biases_except_at_keys(roberta):
         assert (with_bias(form, "with"), with_bias(form, "without")) == ({"q", "k", "v", "head", "o"}, set())
 
 
-def test_a_point_is_varied_in_what_it_leaves_open_and_in_nothing_else(roberta):
+def test_point_is_varied_only_in_its_open_dimensions(roberta):
     (adapter,) = family("bottleneck", Port.F, Port.M, gate=FixedScale(value=2.0)).points(roberta)
     varied = adapter.with_value("activation", Activation.SILU).with_value("scale", 3.0)
     assert varied.edits == (edit("f", "m", Bottleneck(width=1, activation=Activation.SILU), FixedScale(value=3.0)),)

@@ -49,7 +49,7 @@ Choices = Mapping[str, str]
 
 
 def broken_rules(choices: Choices, site: Site, backbone: BackboneShape) -> set[str]:
-    """Every rule that a combination breaks."""
+    """Return every rule that a combination breaks."""
     form, write, read, gate = (choices[name] for name in ("form", "write", "read", "gate"))
     if form == "const":
         return _broken_by_constants(write, read, gate, site, backbone)

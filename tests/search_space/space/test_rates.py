@@ -1,4 +1,4 @@
-"""Learning rates are searched in what a step does to the output."""
+"""Learning rates, searched by the effect of a step on the output."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def edit(write: Port = Port.F, read: Port = Port.X_FFN, site: Site = Site.FFN, *
     return Edit(site=site, write=write, read=read, **given)
 
 
-def test_a_step_gains_the_fixed_scale_and_nothing_by_a_learned_one(roberta):
+def test_step_gain_is_the_fixed_scale(roberta):
     assert step_gain([edit()], roberta) == 1
     assert step_gain([edit(gate=FixedScale(value=4))], roberta) == 4
     assert step_gain([edit(gate=LearnedScale())], roberta) == 1
@@ -46,7 +46,7 @@ def test_ffn_hidden_gain_is_its_width_unless_multiplied(roberta):
     assert step_gain([edit(Port.U)], roberta) == 1
 
 
-def test_a_published_method_has_the_rate_whose_step_is_asked_for(roberta):
+def test_published_method_has_the_rate_of_the_requested_step(roberta):
     space = SearchSpace(shape=roberta, budget=600_000)
     scaled, fixed = (space.suggest_published(name, RATES) for name in ("lora_qv", "lora_qv:s=4"))
     assert scaled.attention_learning_rate == 8e-3 / 2

@@ -63,12 +63,12 @@ class Routed(FixedTrial):
 
 
 def every_proposal(space: SearchSpace, **only: str) -> Iterator[Candidate]:
-    """One proposal for every path of the tree, with some choices held."""
+    """Yield one proposal for every path of the tree, with some choices held."""
     return every_route(lambda route: space.suggest(Routed(route, **only)))
 
 
 def assert_sound(candidate: Candidate, shape: BackboneShape, budget: int) -> None:
-    """A proposal is valid, counted, within the budget, and trained on the sides it edits."""
+    """Assert that a proposal is valid, counted, within the budget, and trained on the sides it edits."""
     configuration = candidate.configuration
     check_on(configuration.edits, shape)
     assert candidate.counts == count(configuration, shape)
@@ -125,14 +125,14 @@ def test_every_leaf_can_be_proposed_with_every_gate_scale_and_activation(side, r
     assert inducers == (at_heads if side == "attention" else set())
 
 
-def test_the_share_of_attention_is_what_was_proposed_to_within_a_step(roberta):
+def test_attention_share_is_the_proposed_one_within_a_step(roberta):
     space = SearchSpace(shape=roberta, budget=2_492_912)
     for share in (0.05, 0.3, 0.72, 0.95):
         candidate = space.suggest(FixedTrial(placement="both", attention_share=share))
         assert candidate.attention_share == pytest.approx(share, abs=2 * 1536 / 2_492_912)
 
 
-def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta):
+def test_share_is_a_parameter_only_with_two_sized_sides(roberta):
     space, trial, seen = SearchSpace(shape=roberta, budget=HALF_PERCENT), RandomTrial(9), set()
     for _ in range(200):
         candidate = space.suggest(trial)
@@ -157,7 +157,7 @@ def test_a_share_is_asked_for_only_where_both_sides_can_be_sized(roberta):
     ],
     ids=["everything", "few gates", "attention", "constants", "scales", "layers", "gates that depend on inits"],
 )
-def test_the_parameters_are_known_beforehand_and_all_of_them_are_used(options, roberta):
+def test_all_declared_parameters_are_used(options, roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     parameters, used, draw = space.parameters(), set(), random.Random(3)
 
@@ -206,7 +206,7 @@ def test_equal_forms_share_a_rate_and_others_have_their_own(roberta):
     assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
 
 
-def test_fingerprints_tell_learning_rates_apart_to_two_digits(roberta):
+def test_fingerprints_distinguish_rates_to_two_digits(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
 
     def print_at(rate: float) -> str:
@@ -250,13 +250,13 @@ def test_a_budget_that_is_too_small_names_the_smallest_that_is_not(options, smal
 
 
 @pytest.mark.parametrize("budget", [768, 1_537, 9_216, 18_431, 18_432, 36_864, 74_000])
-def test_small_budgets_leave_a_smaller_tree_of_what_fits(budget, roberta):
+def test_small_budgets_have_a_smaller_tree(budget, roberta):
     space, trial = SearchSpace(shape=roberta, budget=budget), RandomTrial(6)
     for _ in range(80):
         assert_sound(space.suggest(trial), roberta, budget)
 
 
-def test_where_one_side_alone_fits_nothing_else_is_asked(roberta):
+def test_space_with_one_affordable_side_has_no_share(roberta):
     # a learned scale and one row of LoRA at v takes 1,537 at the last layer, and the FFN's do not fit beside them
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",))
     space = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
@@ -277,7 +277,7 @@ ROW = 2 * 768  # one row of LoRA at one tensor of a layer
 
 
 def proposed(space: SearchSpace, **writes: str) -> list[Configuration]:
-    """What is proposed that writes some tensors at each side."""
+    """Return the proposals that write these tensors at each side."""
     found = [candidate.configuration for candidate in every_proposal(space)]
     wanted = {"attention": "", "ffn": ""} | writes
     return [
@@ -337,11 +337,11 @@ def test_partial_layers_are_left_out_where_nearly_all_fit(roberta):
     assert all(layers_of(space.suggest(trial).configuration.edits) == {tuple(range(12))} for _ in range(100))
 
 
-def test_options_that_leave_nothing_are_refused(roberta, qwen):
+def test_options_of_an_empty_space_are_refused(roberta, qwen):
     for published in (COMPARED, ("lora_qv", "bitfit"), ()):
-        nothing = SpaceOptions(attention_forms=(), ffn_forms=(), published=published)
+        empty = SpaceOptions(attention_forms=(), ffn_forms=(), published=published)
         with pytest.raises(SearchSpaceError, match=r"must leave something to search; got no form .* on roberta\."):
-            SearchSpace(shape=roberta, budget=HALF_PERCENT, options=nothing)
+            SearchSpace(shape=roberta, budget=HALF_PERCENT, options=empty)
     constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     with pytest.raises(SearchSpaceError, match=r"valid on qwen3\."):
         SearchSpace(shape=qwen, budget=HALF_PERCENT, options=constants)
@@ -444,7 +444,7 @@ def test_the_task_head_alone_is_a_candidate_without_parameters(roberta):
     assert candidate.parameters == {}
 
 
-def test_a_published_method_that_cannot_be_resized_says_why(roberta, qwen):
+def test_unresizable_published_method_is_refused_with_a_reason(roberta, qwen):
     with pytest.raises(BudgetError, match="needs at least 102,144 parameters; the budget is 100,000"):
         SearchSpace(shape=roberta, budget=100_000).suggest_published("bitfit", FixedTrial())
     with pytest.raises(InvalidEditError, match="BitFit needs biases"):
@@ -465,7 +465,7 @@ def test_a_published_method_that_cannot_be_resized_says_why(roberta, qwen):
         ("qwen3_0_6b", 3_000_000, {"bitfit"}),
     ],
 )
-def test_the_published_methods_that_fit_are_known_beforehand(backbone, budget, missing, shape_named):
+def test_published_methods_that_fit_are_listed(backbone, budget, missing, shape_named):
     space = SearchSpace(shape=shape_named(backbone), budget=budget)
     fitting = space.published_that_fit()
     assert [name for name in COMPARED if name in fitting] == list(fitting)
@@ -490,7 +490,7 @@ def test_a_proposal_like_a_published_method_has_its_fingerprint(roberta):
     assert published.fingerprint == fingerprint(published.configuration, roberta, learning_rates=rates)
 
 
-def test_separate_kinds_of_attention_choose_each_their_own_edit_or_nothing(bart):
+def test_separate_kinds_of_attention_have_independent_edits(bart):
     options = SpaceOptions(sites="separate")
     space, trial = SearchSpace(shape=bart, budget=2_000_000, options=options), RandomTrial(1)
     kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
@@ -518,7 +518,7 @@ def test_where_there_is_one_kind_of_attention_separate_sites_mean_the_same(backb
     assert [len(tree.points) for tree in tied.trees.values()] == [len(tree.points) for tree in separate.trees.values()]
 
 
-def test_alike_edits_at_every_kind_of_attention_are_the_tied_choice(bart):
+def test_equal_edits_at_every_kind_of_attention_are_the_tied_choice(bart):
     def suggest(sites: str, **values: str | float) -> Candidate:
         options = SpaceOptions(sites=sites, attention_forms=("diag",), ffn_forms=())
         return SearchSpace(shape=bart, budget=10**6, options=options).suggest(FixedTrial(**values))

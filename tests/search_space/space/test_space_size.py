@@ -28,7 +28,7 @@ SMALL = SpaceOptions(
 
 
 def structures(space: SearchSpace) -> Iterator[Configuration]:
-    """Every structure that can be proposed, by brute force."""
+    """Yield every structure that can be proposed, by brute force."""
     layers = every_choice(space.layers, stack_depth(space.shape))
     for parts in space.placements.values():
         sides = dict.fromkeys(part == FFN for part in parts)
@@ -94,7 +94,7 @@ def test_a_space_without_a_search_has_no_structures(roberta):
     assert (found.product, found.proposed, found.placements) == (0, 0, ())
 
 
-def test_dimensions_list_what_can_be_chosen(roberta):
+def test_dimensions_list_their_choices(roberta):
     values = view_space(SearchSpace(shape=roberta, budget=623_228, options=SMALL)).dimensions
     assert list(values) == ["attention", "ffn"]
     assert values["attention"]["form"] == ("diag", "bottleneck")

@@ -62,7 +62,7 @@ def test_every_space_can_be_drawn_from(options):
     assert len({one.fingerprint for one in candidates(space, 30)}) > 20
 
 
-def test_kinds_of_attention_are_drawn_apart(bart):
+def test_kinds_of_attention_are_drawn_independently(bart):
     bart_space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites="separate"))
     drawn = candidates(bart_space, 200)
     several = [one for one in drawn if one.configuration.attention and one.configuration.ffn]

@@ -74,29 +74,29 @@ def test_proposable_published_method_has_its_whole_path(name, sites, bart):
 
 
 def test_what_the_options_leave_out_has_no_parameters(roberta):
-    def told(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
+    def answers_of(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
         configuration = space.suggest_published(name, RandomTrial(0)).configuration
         return space.parameters_of(configuration, peak_lrs={"attention": rate, "ffn": rate}, share=0.5)
 
-    assert told("sequential_adapter_ffn", SpaceOptions()) is None  # it starts as in the code of its authors
-    assert told("sequential_adapter_ffn", MANY_INITS) is not None
-    assert told("lora_qv", SpaceOptions()) is not None
-    assert told("lora_qv", SpaceOptions(scales=(4.0,))) is None
-    assert told("lora_qv", SpaceOptions(attention_forms=("const",))) is None
-    assert told("lora_qv", SpaceOptions(layers=("spindle",))) is not None  # as all four groups
-    assert told("lora_qv", SpaceOptions(), rate=1.0) is None
-    assert told("head_only", SpaceOptions()) is None
-    assert told("prompt_tuning", SpaceOptions()) is None
-    assert told("mam_adapter", SpaceOptions(attention_share=(0.6, 0.9))) is None
+    assert answers_of("sequential_adapter_ffn", SpaceOptions()) is None  # it starts as in the code of its authors
+    assert answers_of("sequential_adapter_ffn", MANY_INITS) is not None
+    assert answers_of("lora_qv", SpaceOptions()) is not None
+    assert answers_of("lora_qv", SpaceOptions(scales=(4.0,))) is None
+    assert answers_of("lora_qv", SpaceOptions(attention_forms=("const",))) is None
+    assert answers_of("lora_qv", SpaceOptions(layers=("spindle",))) is not None  # as all four groups
+    assert answers_of("lora_qv", SpaceOptions(), rate=1.0) is None
+    assert answers_of("head_only", SpaceOptions()) is None
+    assert answers_of("prompt_tuning", SpaceOptions()) is None
+    assert answers_of("mam_adapter", SpaceOptions(attention_share=(0.6, 0.9))) is None
 
 
-def test_a_share_that_is_not_said_is_the_one_that_the_parameters_have(roberta):
+def test_default_share_is_that_of_the_parameters(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     candidate = space.suggest_published("mam_adapter", RandomTrial(1))
-    told = space.parameters_of(candidate.configuration, peak_lrs={"attention": 0.01, "ffn": 0.002})
-    assert told is not None
-    assert told["attention_share"] == pytest.approx(candidate.attention_share, abs=1e-9)
+    answers = space.parameters_of(candidate.configuration, peak_lrs={"attention": 0.01, "ffn": 0.002})
+    assert answers is not None
+    assert answers["attention_share"] == pytest.approx(candidate.attention_share, abs=1e-9)
 
 
 def test_structures_have_every_activation_and_scale_and_every_one_is_found(roberta):
@@ -128,7 +128,7 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
 
 
-def test_what_cannot_be_told_together_has_no_answers(roberta):
+def test_incompatible_structures_have_no_answers(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
     small = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
     both = {part: structures[:1] for part, structures in small.structures.items()}
@@ -145,7 +145,7 @@ def test_what_cannot_be_told_together_has_no_answers(roberta):
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
 
 
-def test_every_compared_method_is_told_whole_or_not_at_all(qwen):
+def test_compared_methods_have_all_parameters_or_none(qwen):
     space = SearchSpace(shape=qwen, budget=qwen.parameters // 200, options=MANY_INITS)
     told = set()
     for name in space.published_that_fit():

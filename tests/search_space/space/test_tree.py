@@ -19,7 +19,7 @@ DEPENDENT = SpaceOptions(
 
 
 def paths(tree: DecisionTree) -> dict[tuple[tuple[str, str], ...], Point]:
-    """Every path of a tree with the point it leads to."""
+    """Return every path of a tree with its point."""
 
     def walk(route: Route) -> tuple[tuple[tuple[str, str], ...], Point]:
         point = tree.walk(route.choose)

@@ -62,7 +62,7 @@ TABLE = SoftmaxMemory(width=12, heads=Heads.KEY_VALUE)
 
 
 def difference(configuration: Configuration, method: str, shape: BackboneShape) -> Difference:
-    """From one published method."""
+    """Return the difference from one published method."""
     return next(one for one in ranked_published(configuration, shape) if one.method.name == method)
 
 
@@ -80,7 +80,7 @@ def of_all_weights(form: Form) -> Edit:
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen2_5_0_5b", "bart_large"])
-def test_mam_in_any_size_is_said_to_be_mam(backbone, shape_named):
+def test_mam_of_any_size_is_described_as_mam(backbone, shape_named):
     said = "prefix l=12, heads + parallel adapter r=9, ×2, FFN output (mam_adapter)"
     assert sentence(MAM, shape_named(backbone)) == said
 
@@ -136,7 +136,7 @@ PHRASES = {
 
 
 @pytest.mark.parametrize("said", PHRASES)
-def test_a_structure_is_told_in_a_phrase_for_each_kind_of_edit(said, roberta):
+def test_structure_has_a_phrase_for_each_kind_of_edit(said, roberta):
     found = sentence(of(*PHRASES[said]), roberta)
     assert found == said or re.fullmatch(re.escape(said) + r" \(like \w+\)", found)
 
@@ -171,7 +171,7 @@ def test_methods_that_are_not_valid_on_a_backbone_are_no_neighbours(backbone, mi
     assert {one.method.name for one in ranked_published(MAM, shape)} == set(WITH_EDITS) - missing
 
 
-def test_differences_are_told_dimension_by_dimension(roberta):
+def test_differences_are_listed_by_dimension(roberta):
     other = of(
         changed(PREFIX, gate=LearnedScale()),
         edit("u", "u", LowRank(width=3)),
@@ -189,16 +189,16 @@ def test_differences_are_told_dimension_by_dimension(roberta):
 
 
 @pytest.mark.parametrize(
-    ("configuration", "method", "told"),
+    ("configuration", "method", "phrase"),
     [
         (of(PREFIX), "mam_adapter", "FFN nothing instead of bottleneck"),
         (MAM, "prefix_tuning", "FFN bottleneck instead of nothing"),
         (of(ADAPTER), "mam_adapter", "attention nothing instead of softmax_memory"),
     ],
 )
-def test_a_missing_side_weighs_as_much_as_three_differences(configuration, method, told, roberta):
+def test_a_missing_side_weighs_as_much_as_three_differences(configuration, method, phrase, roberta):
     found = difference(configuration, method, roberta)
-    assert (found.differences, found.distance) == ((told,), 3)
+    assert (found.differences, found.distance) == ((phrase,), 3)
 
 
 def test_sizes_and_fixed_scales_are_no_differences(roberta):
@@ -331,17 +331,17 @@ def test_separate_kinds_of_attention_are_named(bart, roberta):
 
 def test_a_site_or_layers_of_its_own_is_a_difference(bart):
     some = changed(PREFIX, layers=LayerRange(first=3, last=8))
-    for one, told in (
+    for one, phrase in (
         (changed(PREFIX, site=Site.CROSS), "site cross"),
         (some, "layers 3 to 8"),
         (changed(PREFIX, layers=SpindleGroups(groups=(1, 4))), "layers spindle 1, 4"),
     ):
         found = difference(of(one), "prefix_tuning", bart)
-        assert found.differences == (f"attention {told} instead of all",)
+        assert found.differences == (f"attention {phrase} instead of all",)
     assert sentence(of(some), bart).endswith("(like prefix_tuning)")
 
 
-TOLD = {
+OTHER_DIFFERENCES = {
     "attention variant keys q instead of keys q + MLP": (inducer("o"), "inducer"),
     "attention variant none instead of own norm": (edit("o", "o", Bottleneck(width=3)), "sequential_adapter_attn"),
     "FFN variant own norm instead of none": (
@@ -358,10 +358,10 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("told", TOLD)
-def test_what_tells_methods_apart_beside_the_dimensions_is_a_difference(told, roberta):
-    one, method = TOLD[told]
-    assert told in difference(of(one), method, roberta).differences
+@pytest.mark.parametrize("phrase", OTHER_DIFFERENCES)
+def test_differences_outside_the_dimensions_are_listed(phrase, roberta):
+    one, method = OTHER_DIFFERENCES[phrase]
+    assert phrase in difference(of(one), method, roberta).differences
 
 
 def test_another_place_outside_the_sublayers_weighs_as_a_side(roberta):
@@ -371,7 +371,7 @@ def test_another_place_outside_the_sublayers_weighs_as_a_side(roberta):
     assert (found.differences, found.distance) == (("whole model bottleneck instead of full",), 3)
 
 
-def test_the_side_view_tells_what_a_variant_has():
+def test_side_view_describes_the_variant():
     view = side_view(
         (
             changed(inducer("o", InducerGate(key_width=3)), layers=LayerRange(first=1, last=2)),
