@@ -1,4 +1,4 @@
-"""What tests of several packages share: storages (SQLite, and a PostgreSQL of their own) and tiny backbones."""
+"""Fixtures of several packages: storages (SQLite, and a PostgreSQL of their own) and tiny backbones."""
 
 import importlib
 import json
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_of_another_run(item: pytest.Item) -> bool:
-    """Whether it is one of the slow tests that a run with another seed takes."""
+    """Return whether it is one of the slow tests that a run with another seed takes."""
     return item.get_closest_marker("slow") is not None and not rotation.has_turn(item.nodeid)
 
 
@@ -178,7 +178,7 @@ def reading(trial: int, step: int, score: float, *, rung: int | None = None) -> 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A running server, for the whole session."""
+    """Start a server for the whole session."""
     server = PostgresServer()
     yield server
     server.remove()
@@ -203,26 +203,26 @@ def storage_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a benchmark, or a module beside one."""
+    """Import a benchmark, or a module beside one."""
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "benchmarks"), *sys.path])
     return importlib.import_module
 
 
 class TinyBackbone(Protocol):
-    """What the fixture ``tiny_backbone`` is."""
+    """Type of the fixture ``tiny_backbone``."""
 
     def __call__(self, family: str, dropout: float = 0.0) -> Path: ...
 
 
 class TinyLanguageModel(Protocol):
-    """What the fixture ``tiny_language_model`` is."""
+    """Type of the fixture ``tiny_language_model``."""
 
     def __call__(self, family: str, dtype: str = "float32") -> Any: ...
 
 
 @pytest.fixture(scope="session")
 def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> TinyBackbone:
-    """Makes the folder of a backbone (config, weights, tokenizer) of a family: a key of ``TINY_FAMILIES``.
+    """Create the folder of a backbone (config, weights, tokenizer) of a family: a key of ``TINY_FAMILIES``.
 
     Encoders are stored without a head, the others with that of their language model; decoders have no padding token.
     The folder is shared by all tests that ask for the same one; copy it to change it.
@@ -240,7 +240,7 @@ def tiny_backbone(tmp_path_factory: pytest.TempPathFactory) -> TinyBackbone:
 
 @pytest.fixture(scope="session")
 def tiny_language_model(tiny_backbone: TinyBackbone) -> TinyLanguageModel:
-    """Loads the language model of a tiny backbone anew, frozen, with the attention function that edits live in."""
+    """Load the language model of a tiny backbone, frozen, with the attention function of edits."""
 
     def load(family: str, dtype: str = "float32") -> Any:
         import transformers

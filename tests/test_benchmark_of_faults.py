@@ -20,7 +20,7 @@ def test_fault_scenarios_and_results_page_agree(load):
         assert f"\n| {one.name} |" in PAGE.read_text()
 
 
-def test_the_table_says_what_was_lost_and_what_a_machine_lacks(load):
+def test_table_has_losses_and_missing_resources(load):
     faults, bench = load("faults"), load("fault_arms.bench")
     case = bench.Case("a case", lambda _: bench.Outcome())
     matrix = [bench.Scenario("F1", "killed", (case,)), bench.Scenario("F21", "memory", (), lacks="a GPU")]
@@ -37,7 +37,7 @@ def test_the_table_says_what_was_lost_and_what_a_machine_lacks(load):
 
 
 @pytest.mark.slow
-def test_studies_meet_a_fault_as_the_benchmark_says(load):
+def test_studies_survive_a_fault_of_the_benchmark(load):
     faults = load("faults")
     scenario = next(one for one in faults.scenarios(9) if one.name == "F13")
     for case in rotation.parts(scenario.cases):

@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 @pytest.fixture
 def fleet(load: Any) -> Any:
-    """The benchmark as a module."""
+    """Import the benchmark."""
     return load("fleet")
 
 

@@ -41,8 +41,8 @@ def test_a_rate_costs_a_quadratic_and_collapses_beyond_its_edge(load, space):
     assert score_at(rates.edge + 0.01) == truth.COLLAPSED
 
 
-def test_readings_foretell_the_end_as_well_as_was_measured(load, space):
-    """Docstrings: .39, .52, .67 for the accuracy at an eighth, a quarter and a half, .43, .56, .78 for the loss."""
+def test_readings_predict_final_scores_as_measured(load, space):
+    """Test accuracies at an eighth, a quarter and a half (.39, .52, .67) and losses (.43, .56, .78) on docstrings."""
     candidates = drawn(space, 190)
     found: dict[tuple[str, int], float] = {}
     for seed in range(10):

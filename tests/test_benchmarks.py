@@ -14,7 +14,7 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 def test_rates_are_those_of_the_whole_machine(load):
-    """Two workers, trials of 10 steps: 4 s of a processor alone, 2 s in our loop, a pack of 2 in 2.5 s."""
+    """Test two workers and trials of 10 steps: 4 s alone, 2 s in our loop, and 2.5 s for a pack of 2."""
     rounds, processes = load("pack_arms.rounds"), load("pack_arms.processes")
     setting = replace(tiny_setting(load, embedded_folder()), steps=10)
     plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
@@ -44,7 +44,7 @@ def test_rates_are_those_of_the_whole_machine(load):
 
 
 class Clock:
-    """Tells the seconds that a pack says to have worked: 1 an admission, 2 a step, 5 an evaluation at the end."""
+    """Clock of a pack with fixed durations: 1 s an admission, 2 s a step, 5 s an evaluation at the end."""
 
     def __init__(self, steps: int) -> None:
         self.seconds, self.step, self.steps = 0.0, 0, steps
@@ -60,7 +60,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("goals", [(9,), (2, 4, 9), (3, 8, 9), (1, 1, 2, 3, 4, 5, 6, 7, 8, 9)])
-def test_a_pack_takes_what_its_parts_take(load, goals, monkeypatch):
+def test_time_of_a_pack_is_that_of_its_parts(load, goals, monkeypatch):
     own, setting = load("pack_arms.own"), tiny_setting(load, embedded_folder())
     clock = Clock(setting.steps)
     monkeypatch.setattr(own, "open_pack", clock.open_pack)

@@ -1,4 +1,4 @@
-"""What every backend keeps: it runs the workers of a study, and nothing is lost however the launch ends."""
+"""Contract of every backend: it runs the workers of a study, and no end of a launch loses data."""
 
 import os
 from collections.abc import Callable
@@ -67,7 +67,7 @@ class Study:
             return ledger.trials(ledger.study("trivial").id)
 
     def check_is_whole(self) -> None:
-        """Every trial has the score that it would have had undisturbed, and the ledger is in order."""
+        """Check that every trial has its undisturbed score, and that the ledger is in order."""
         with Ledger.open(self.url, read_only=True) as ledger:
             assert verify(ledger, "trivial") == []
         for trial in self.trials():

@@ -33,7 +33,7 @@ def test_every_family_has_a_backbone():
     assert set(BACKBONES) == set(FAMILIES)
 
 
-def test_every_example_is_of_its_form_or_gate_and_belongs_somewhere(rig):
+def test_every_example_has_its_form_or_gate_and_a_site(rig):
     shape = rig.backbone.shape
     edits = [edit for site in sites_of(rig.backbone) for edit in examples_at(site, shape)]
     for name, examples in FORM_EXAMPLES.items():

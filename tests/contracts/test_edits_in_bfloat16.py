@@ -31,7 +31,7 @@ def rigs(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -
 
 
 def edits_of(rig: Rig) -> Iterator[Edit]:
-    """One edit of every form and of every gate, at each site where there is one."""
+    """Yield one edit of every form and of every gate, at each site where there is one."""
     seen: set[object] = set()
     for site in sites_of(rig.backbone):
         for edit in examples_at(site, rig.backbone.shape):
@@ -47,7 +47,7 @@ def half_or_not(precision: str) -> AbstractContextManager[object]:
 
 
 def trained(rig: Rig, deltas: DeltaSet, precision: str) -> Tensor:
-    """The outputs, after the delta parameters got finite gradients."""
+    """Return the outputs, after the delta parameters got finite gradients."""
     deltas.zero_grad()
     with half_or_not(precision), rig.attachment.using(deltas):
         hidden = rig.backbone.model(**rig.inputs).last_hidden_state

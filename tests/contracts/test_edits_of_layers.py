@@ -38,7 +38,7 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 
 def edits_at(rig: Rig, layers: LayerRange) -> Iterator[Edit]:
-    """One edit of each form and written port, without a second form of the same kind."""
+    """Yield one edit of each form and written port, without a second form of the same kind."""
     seen: set[object] = set()
     for site in (Site.ATTENTION, Site.FFN):
         for edit in examples_at(site, rig.backbone.shape):
@@ -61,7 +61,7 @@ def blocks(rig: Rig) -> dict[tuple[str, int], nn.Module]:
 
 @contextmanager
 def watched(rig: Rig, replacing: dict[str, Tensor] | None = None) -> Iterator[dict[tuple[str, int], Tensor]]:
-    """Outputs of all blocks, by stack and layer; those of layer 0 can be replaced."""
+    """Record the outputs of all blocks, by stack and layer; those of layer 0 can be replaced."""
     seen: dict[tuple[str, int], Tensor] = {}
     with ExitStack() as stack:
         for place, block in blocks(rig).items():
@@ -78,17 +78,17 @@ def watched(rig: Rig, replacing: dict[str, Tensor] | None = None) -> Iterator[di
         yield seen
 
 
-def seen_with(rig: Rig, deltas: DeltaSet | None) -> dict[tuple[str, int], Tensor]:
+def outputs_with(rig: Rig, deltas: DeltaSet | None) -> dict[tuple[str, int], Tensor]:
     with torch.no_grad(), watched(rig) as seen:
         rig.outputs(deltas)
     return seen
 
 
 def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig):
-    frozen = seen_with(rig, None)
+    frozen = outputs_with(rig, None)
     number = 0
     for edit in edits_at(rig, SECOND):
-        edited = seen_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
+        edited = outputs_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
         for stack, layer in frozen:
             if layer == 0 and not (stack == "decoder" and ("encoder", 0) in frozen):
                 assert torch.equal(edited[stack, layer], frozen[stack, layer]), edit
@@ -97,10 +97,10 @@ def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig):
 
 
 def test_first_layer_deltas_leave_second_layer_function_unchanged(rig):
-    """The frozen second block makes of what the edited first block gave it what the edited model makes of it."""
-    frozen = seen_with(rig, None)
+    """Test that the frozen second block maps the edited first block's output to that of the edited model."""
+    frozen = outputs_with(rig, None)
     for edit in edits_at(rig, FIRST):
-        edited = seen_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
+        edited = outputs_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
         assert not all(torch.equal(edited[place], frozen[place]) for place in frozen if place[1] == 0), edit
         given = {stack: tensor for (stack, layer), tensor in edited.items() if layer == 0}
         with torch.no_grad(), watched(rig, given) as seen:
@@ -109,13 +109,13 @@ def test_first_layer_deltas_leave_second_layer_function_unchanged(rig):
             assert torch.equal(tensor, edited[place]), (edit, place)
 
 
-def test_both_layers_apart_are_both_layers_together(rig):
-    """An edit at all layers is one at the first and one at the second, with the same numbers."""
+def test_edits_of_single_layers_equal_one_of_all_layers(rig):
+    """Test an edit at all layers against one at the first and one at the second, with the same numbers."""
     for edit in edits_at(rig, FIRST):
         if getattr(edit.form, "reparameterization", None) is not None:
             continue  # one MLP makes the tables of all layers
-        apart = Configuration(edits=(edit, replace(edit, layers=SECOND)))
-        deltas = moved(build(rig, apart))
+        single_layers = Configuration(edits=(edit, replace(edit, layers=SECOND)))
+        deltas = moved(build(rig, single_layers))
         whole = build(rig, Configuration(edits=(replace(edit, layers=AllLayers()),)))
         whole.load_state_dict({_in_one(name): tensor for name, tensor in deltas.state_dict().items()})
         with torch.no_grad():

@@ -50,7 +50,7 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 
 def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:
-    """The edit at some layers with a bottleneck of three steps, where there are several layers one more in the last."""
+    """Return the edit at some layers with a width of three steps, one more in the last of several layers."""
     form: Any = edit.form
     if not isinstance(form, SoftmaxMemory | Bottleneck | LowRank | Phm):
         return replace(edit, layers=layers)
@@ -88,8 +88,8 @@ def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover, rig)
     ("name", "site"),
     rotation.parts([(name, site) for name in ("roberta", "qwen3", "t5_gated") for site in (Site.ATTENTION, Site.FFN)]),
 )
-def test_every_way_from_a_tensor_to_another_keeps_the_contract_alone(name, site, tiny_backbone):
-    """Every form, write, read, block structure, bias and gate; what else a form leaves open has one value."""
+def test_every_edit_between_tensors_keeps_the_contract(name, site, tiny_backbone):
+    """Test every form, write, read, block structure, bias and gate; other dimensions of a form have one value."""
     rig = rig_of(tiny_backbone(name))
     ways = legal(site, rig.backbone.shape, ONE_VALUE)
     for one in ways:

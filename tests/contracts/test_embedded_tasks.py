@@ -1,4 +1,4 @@
-"""What every embedded task keeps, the project's own and those of installed packages."""
+"""Contract of every embedded task, the project's own and those of installed packages."""
 
 from dataclasses import replace
 

@@ -43,7 +43,7 @@ def test_a_model_type_means_one_family():
 
 
 @every_family
-def test_the_shape_says_its_family_and_its_sizes_agree(family):
+def test_shape_names_its_family_and_has_consistent_sizes(family):
     shape = example_of(family)
     assert shape.family == family.name
     assert 0 < shape.frozen_parameters <= shape.parameters

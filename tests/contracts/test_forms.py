@@ -51,7 +51,7 @@ def test_form_is_frozen_and_survives_json_and_canonical_form(form):
 
 
 def listed_sizes(formula: str, heads: int) -> int:
-    """Entries of the matrices and vectors that a formula lists; those of blocks as often as there are blocks."""
+    """Return the entries of all matrices and vectors in a formula; those of blocks once per block."""
     total = 0
     for part in formula.split("; ")[1:]:
         blocks = heads if " per " in part else 1
@@ -61,7 +61,7 @@ def listed_sizes(formula: str, heads: int) -> int:
 
 
 @every_form
-def test_a_form_has_words_and_a_formula_whose_matrices_are_counted(form):
+def test_form_has_words_and_a_formula_with_counted_matrices(form):
     for edit, shape in every_edit(form):
         assert sentence(Configuration(edits=(edit,)), shape)
         assert edit.form.display_name(edit)
@@ -89,7 +89,7 @@ def test_a_count_is_affine_in_the_width(form):
 
 
 @every_form
-def test_a_form_resized_is_of_that_width_and_costs_what_was_allowed(form):
+def test_resized_form_has_the_width_and_allowed_cost(form):
     for edit, shape in every_edit(form):
         sized = edit.sized_form
         if sized is None:
@@ -141,7 +141,7 @@ def test_a_form_belongs_to_its_place_alone(form):
 
 
 @every_form
-def test_what_is_trained_is_what_is_stored_and_what_makes_it(form):
+def test_trained_parameters_are_stored_ones_and_the_surplus(form):
     for edit, shape in every_edit(form):
         counts = count(Configuration(edits=(edit,)), shape)
         assert counts.weights_only <= counts.with_bias <= counts.stored

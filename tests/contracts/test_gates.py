@@ -40,7 +40,7 @@ def test_a_gate_is_listed_by_its_name_and_has_tensors_and_examples(gate):
 
 
 @every_gate
-def test_a_gate_is_a_frozen_value_whose_canonical_one_is_its_own(gate):
+def test_gate_is_a_frozen_value_with_an_idempotent_canonical_form(gate):
     for edit, shape in edits_of(gate):
         assert_is_kept(edit, edit.gate, shape)
         assert edit.gate.canonical().canonical() == edit.gate.canonical()
@@ -48,7 +48,7 @@ def test_a_gate_is_a_frozen_value_whose_canonical_one_is_its_own(gate):
 
 
 @every_gate
-def test_a_gate_costs_what_it_says_beside_its_form(gate):
+def test_stored_parameters_are_those_of_form_and_gate(gate):
     for edit, shape in edits_of(gate):
         if edit.form.shared_parameters is not None or edit.form.widened:
             continue
@@ -89,7 +89,7 @@ def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate):
 
 
 @every_gate
-def test_a_gate_of_logits_refuses_what_reads_no_query(gate):
+def test_gate_of_logits_refuses_edits_without_a_query(gate):
     for edit, _ in edits_of(gate):
         if edit.gate.logits is not None:
             assert edit.form.logits is edit.gate.logits

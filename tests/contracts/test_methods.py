@@ -1,4 +1,4 @@
-"""What every published method keeps, the project's own and those of installed packages."""
+"""Contract of every published method, the project's own and those of installed packages."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ SHAPES = {
     for name in ("roberta_base", "bart_large", "qwen3_0_6b", "t5_small")
 }
 
-SOMEBODYS = """
+SOURCE = """
 from search_space.published import HyperParameter, PublishedMethod, edits_from_tables
 
 MINE = PublishedMethod(
@@ -65,7 +65,7 @@ def test_its_hyperparameters_have_different_names_and_defaults_that_can_be(metho
             one.check(one.default)
 
 
-def test_it_is_valid_on_some_backbone_and_says_why_on_the_others(method):
+def test_method_is_valid_on_some_backbone_and_refused_with_reasons(method):
     assert valid_shapes(method)
     for shape in SHAPES.values():
         reason = method.invalid_reason(shape)
@@ -101,10 +101,10 @@ def test_a_setting_that_it_does_not_have_is_refused(method):
         PublishedPoint(f"{method.name}:nonsense=1")
 
 
-def test_the_method_of_an_installed_package_is_known_by_its_name_and_sized(tmp_path):
+def test_method_of_an_installed_package_is_found_and_sized(tmp_path):
     printed = run_with_package(
         tmp_path,
-        source=SOMEBODYS,
+        source=SOURCE,
         points={"deltaspace.methods": "mine = foreign_module:MINE"},
         script="""
 from search_space.backbones import FAMILIES, shape_of

@@ -1,4 +1,4 @@
-"""What every metric keeps, the project's own and those of installed packages."""
+"""Contract of every metric, the project's own and those of installed packages."""
 
 import math
 import random
@@ -18,13 +18,13 @@ Inputs = tuple[Any, ...]
 
 
 def texts_of(seed: int, count: int = 9) -> list[str]:
-    """Texts of five to nine words, long enough for every n-gram that is counted."""
+    """Return texts of five to nine words, long enough for every n-gram that is counted."""
     draw = random.Random(seed)
     return [" ".join(draw.choices(WORDS, k=draw.randint(5, 9))) for _ in range(count)]
 
 
 def right(metric: Metric) -> Inputs:
-    """What a perfect trial is measured by."""
+    """Return the inputs of a metric for a perfect trial."""
     if metric.measures is Measures.CLASSES:
         labels = np.arange(12) % 3
         return labels, labels, 3
@@ -38,7 +38,7 @@ def right(metric: Metric) -> Inputs:
 
 
 def wrong(metric: Metric, seed: int) -> Inputs:
-    """What a poor one is."""
+    """Return the inputs of a metric for a poor trial."""
     draw = np.random.default_rng(seed)
     if metric.measures is Measures.CLASSES:
         return draw.integers(0, 3, 12), np.arange(12) % 3, 3

@@ -1,4 +1,4 @@
-"""What every sampler keeps, the project's own and those of installed packages."""
+"""Contract of every sampler, the project's own and those of installed packages."""
 
 import logging
 import os
@@ -45,7 +45,7 @@ def facts(proposer: Proposer) -> list[object]:
 
 
 def replayed(make: Callable[[], Proposer], space: SearchSpace, trials: int, following: int) -> list[TrialRecord]:
-    """Trials of a proposer that is lost, after another one of their replay went on as it would have."""
+    """Return the trials of a lost proposer; check that a replay continues like it."""
     lost, other = make(), make()
     history = search(lost, space, trials, [])
     other.replay(history, readings_of(history))

@@ -1,4 +1,4 @@
-"""What every kind of task keeps, the project's own and those of installed packages."""
+"""Contract of every kind of task, the project's own and those of installed packages."""
 
 import dataclasses
 import json
@@ -38,9 +38,9 @@ CASES = [(name, family) for name, kind in TASK_KINDS.items() for family in famil
 
 
 def row_of(kind: TaskKind, split: str, number: int) -> dict[str, Any]:
-    """A text in each column that is read, one of two numbers in every other: a class, a number, a short answer.
+    """Return a text in each input column, and one of two numbers in every other: a class, a number, a short answer.
 
-    What is read as messages is a dialogue of such a text and such a number.
+    Messages are a dialogue of such a text and such a number.
     """
     task = Task(folder="x", kind=kind.name, **{key: key for key in kind.needed})
     read = {column: f"{column} {split} {number}" for column in kind.read_columns(task)}
@@ -54,7 +54,7 @@ def row_of(kind: TaskKind, split: str, number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def task_of(tmp_path: Path) -> Callable[..., Task]:
-    """A task of a kind, with the least that must be said of it, in a folder of a few rows."""
+    """Build a task of a kind with its required keys, in a folder of a few rows."""
 
     def make(name: str, **options: Any) -> Task:
         kind = TASK_KINDS[name]
@@ -74,7 +74,7 @@ def task_of(tmp_path: Path) -> Callable[..., Task]:
 
 @pytest.fixture
 def backbone_of(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[[str], Path]:
-    """The folder of a tiny backbone; `TALKS` is one, too."""
+    """Return the folder of a tiny backbone, such as `TALKS`."""
 
     def folder(family: str) -> Path:
         if family != TALKS:
@@ -87,7 +87,7 @@ def backbone_of(tiny_backbone: Callable[..., Path], tmp_path: Path) -> Callable[
 
 @pytest.fixture
 def prepared(backbone_of: Callable[[str], Path], tmp_path: Path) -> Callable[[Task, str], Prepared]:
-    """Prepares a task for a tiny backbone, with a cache of the test's own."""
+    """Prepare a task for a tiny backbone, with a cache of its own."""
 
     def run(task: Task, family: str) -> Prepared:
         folder = str(backbone_of(family))
@@ -98,7 +98,7 @@ def prepared(backbone_of: Callable[[str], Path], tmp_path: Path) -> Callable[[Ta
 
 
 def values_of(task: Any) -> Any:
-    """All that a prepared task holds, arrays with their types, to be compared."""
+    """Return all values of a prepared task, arrays with their types, for comparison."""
     if dataclasses.is_dataclass(task) and not isinstance(task, type):
         return {field.name: values_of(getattr(task, field.name)) for field in dataclasses.fields(task)}
     if isinstance(task, dict):
@@ -119,7 +119,7 @@ def test_a_kind_has_its_name_an_objective_and_metrics_that_exist(name):
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_a_study_file_needs_to_say_no_more_than_its_columns(name, task_of):
+def test_study_file_needs_only_the_columns_of_a_task(name, task_of):
     kind, folder = TASK_KINDS[name], task_of(name).folder
     section = {"kind": name, "folder": folder, **{key: key for key in kind.needed}}
     study = specification_from_mapping({"name": "a", "backbone": "embedded", "task": section, "budget": 9})
@@ -141,7 +141,7 @@ def test_keys_of_other_kinds_and_metrics_of_other_kinds_are_refused(name, task_o
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
-def test_what_is_read_of_a_row_is_in_what_a_language_model_reads(name, task_of):
+def test_prompt_of_a_language_model_has_all_columns(name, task_of):
     kind, task = TASK_KINDS[name], task_of(name)
     columns = kind.read_columns(task)
     assert columns
@@ -169,7 +169,7 @@ def test_prepared_task_keeps_all_rows_through_the_cache(name, family, task_of, p
 
 
 @pytest.mark.parametrize(("name", "family"), CASES)
-def test_a_batch_has_the_rows_that_were_asked_for_whatever_else_is_in_it(name, family, task_of, prepared):
+def test_batch_has_the_requested_rows(name, family, task_of, prepared):
     split = prepared(task_of(name), family).splits["train"]
     both, one = split.batch([3, 1], 0), split.batch([1], 0)
     assert both.input_ids.shape == both.attention_mask.shape

@@ -1,4 +1,4 @@
-"""The pages that say how something is added, done in a copy of the repository."""
+"""Pages on extensions, executed in a copy of the repository."""
 
 import shlex
 import shutil
@@ -74,7 +74,7 @@ def test_a_page_touches_no_more_places_than_it_may(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", DONE, ids=lambda page: page.stem)
-def test_what_a_page_says_is_done_and_keeps_the_contracts(page, tmp_path):
+def test_extension_of_a_page_keeps_the_contracts(page, tmp_path):
     copy = copy_of_the_repository(tmp_path / "copy")
     written = [block for block in blocks_of(page) if block.file]
     commands = list(commands_of(page))

@@ -27,7 +27,7 @@ STUDY = {
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the shipped study was launched, beside a reader's own data."""
+    """Return a folder in which the shipped study was launched, next to a reader's own data."""
     folder = tmp_path_factory.mktemp("reader")
     for name in ("articles", "gsm8k_chat", "DATA/gsm8k_chat", "DATA/user_instructions_chat"):
         (folder / name).mkdir(parents=True)
@@ -54,5 +54,5 @@ def test_the_blocks_of_a_page_run(page, searched, tmp_path, monkeypatch, capsys)
     PageRun(capsys).run_page(page)
 
 
-def test_every_block_says_its_language():
+def test_every_block_names_its_language():
     assert [f"{page.name}:{block.line}" for page in PAGES for block in blocks_of(page) if not block.language] == []

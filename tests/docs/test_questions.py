@@ -1,4 +1,4 @@
-"""The questions of the page on the database are asked again, on both databases, and answered as the page says."""
+"""Queries of the page on the database, on both databases, with the answers of the page."""
 
 from support.fixed_ledger import fixed_ledger
 from support.pages import ROOT, blocks_of

@@ -1,4 +1,4 @@
-"""What the README names exists, and it stays short."""
+"""Names and length of the README."""
 
 import re
 

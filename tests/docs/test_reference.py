@@ -1,4 +1,4 @@
-"""The reference is what the program says of itself."""
+"""Generated reference pages, against the program."""
 
 import re
 

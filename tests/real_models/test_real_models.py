@@ -41,7 +41,7 @@ TEXTS = ["name : Rome | food : soup", "name : Lima | food : rice and a little fi
 
 
 def folders() -> list[Path]:
-    """Of the models that there are."""
+    """Return the folders of the available models."""
     place = os.environ.get(MODELS)
     return [] if place is None else sorted(config.parent for config in Path(place).glob("*/config.json"))
 
@@ -69,7 +69,7 @@ def row(kind: str, number: int) -> dict[str, Any]:
 
 
 def kind_of(model: Path) -> str:
-    """The kind of task that fits."""
+    """Return the kind of task that fits the model."""
     if deltaspace.shape_of(str(model)).kind is StackKind.ENCODER:
         return "classification"
     return "data_to_text" if load_tokenizer(str(model)).chat_template is None else "instruction"
@@ -77,12 +77,12 @@ def kind_of(model: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Studied:
-    """A study that has come to its end.
+    """Finished study.
 
     Attributes:
-        kind: Of its task.
-        place: Of the exports.
-        study: What was launched.
+        kind: Kind of its task.
+        place: Folder of the exports.
+        study: Launched study.
     """
 
     kind: str
@@ -90,7 +90,7 @@ class Studied:
     study: deltaspace.Study
 
     def exported(self, trial: int, form: str) -> Path:
-        """The folder of a trial in a form; it is written once."""
+        """Export a trial in a form, once, and return the folder."""
         folder = self.place / f"{trial}-{form}"
         if not folder.exists():
             self.study.trial(trial).export(folder, **FORMS[form])
@@ -98,7 +98,7 @@ class Studied:
 
     @cached_property
     def predicted(self) -> list[str]:
-        """What ``predict`` makes of our texts with LoRA."""
+        """Return the predictions of ``predict`` for our texts with LoRA."""
         return list(deltaspace.predict(self.exported(LORA, "own"), TEXTS)["prediction"])
 
 
@@ -132,7 +132,7 @@ def studied(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Studied:
 
 
 def hidden_states(model: Any) -> Tensor:
-    """The last ones of two texts of random words."""
+    """Return the last hidden states of two texts of random words."""
     ids = torch.randint(20, 900, (2, 9), generator=torch.Generator().manual_seed(0))
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if model.config.is_encoder_decoder:
@@ -144,7 +144,7 @@ def hidden_states(model: Any) -> Tensor:
 
 @pytest.fixture
 def card_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
-    """What the lines of Python on the card of an export answer to our texts."""
+    """Execute the Python code on the card of an export, and return its answers to our texts."""
 
     def answers(folder: Path) -> list[str]:
         monkeypatch.chdir(folder)
@@ -182,7 +182,7 @@ def test_all_trials_are_complete_and_stored_as_counted(model, studied):
         assert 0 < stored <= 0.005 * shape.parameters
 
 
-def test_an_export_moves_what_a_model_computes_until_it_is_detached(model, studied):
+def test_export_changes_hidden_states_until_it_is_detached(model, studied):
     stock = AutoModel.from_pretrained(model, dtype=torch.float32).eval()
     without = hidden_states(stock)
     delta = deltaspace.load_delta(stock, studied.exported(ADAPTER, "own"))
