@@ -67,7 +67,7 @@ class SimulatedTime:
 
 
 @dataclass
-class Worker:
+class SimulatedWorker:
     """Slots with trials, all of which are measured at the same time."""
 
     name: str
@@ -132,7 +132,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class SimulatedFleet:
     """Settings of a simulation."""
 
     workers: int
@@ -144,10 +144,10 @@ class Fleet:
     by_processor: bool = False
 
 
-def simulate(fleet: Fleet, keeper: StudyKeeper, plan: StudyPlan, clock: SimulatedTime) -> tuple[Tally, bool]:
+def simulate(fleet: SimulatedFleet, keeper: StudyKeeper, plan: StudyPlan, clock: SimulatedTime) -> tuple[Tally, bool]:
     """Run a fleet; return its tally and whether it reached its end within the real seconds."""
     draws, order, tally = random.Random(0), count(), Tally()
-    workers = [Worker(f"worker-{number}/1", fleet.slots) for number in range(fleet.workers)]
+    workers = [SimulatedWorker(f"worker-{number}/1", fleet.slots) for number in range(fleet.workers)]
     calls = [(draws.uniform(0, fleet.interval), next(order), "join", worker) for worker in workers]
     heapq.heapify(calls)
     free_at, until = 0.0, (2 + fleet.intervals) * fleet.interval
@@ -265,7 +265,7 @@ HEAD = (
 )
 
 
-def line(storage: str, sampler: str, fleet: Fleet, tally: Tally, *, is_whole: bool) -> str:
+def line(storage: str, sampler: str, fleet: SimulatedFleet, tally: Tally, *, is_whole: bool) -> str:
     """Format the tally of a fleet."""
     begin = f"{storage:<11}{sampler:<10}{fleet.workers:>7}{fleet.slots:>6}"
     if not tally.waits:
@@ -329,7 +329,7 @@ def main() -> None:
             for workers in options.workers:
                 for storage in options.storage:
                     times = options.interval, call, options.intervals, options.seconds
-                    fleet = Fleet(workers, options.slots, *times, options.by_processor)
+                    fleet = SimulatedFleet(workers, options.slots, *times, options.by_processor)
                     clock = SimulatedTime()
                     folder = Path(tempfile.mkdtemp(dir=name))
                     with kept_study(new(storage), folder, sampler, clock, rule=options.rule) as (keeper, plan):

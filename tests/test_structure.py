@@ -1,11 +1,11 @@
-"""What holds over the whole source tree: light imports, absolute imports, one error tree per package, no catch-alls."""
+"""Structure of the source tree: light imports, one error tree per package, no catch-alls, and the language."""
 
 import ast
 import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +28,17 @@ LIGHT = (
 )
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(), filename=str(path)) for path in SOURCES}
+SUPPORT = sorted((ROOT / "tests" / "support").rglob("*.py"))
+HELPERS = [*SUPPORT, *sorted((ROOT / "benchmarks").rglob("*.py"))]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def trees_of(paths: Iterable[Path]) -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(), filename=str(path)) for path in paths}
+
+
+TREES = trees_of(SOURCES)
+ALL_TREES = TREES | trees_of({*HELPERS, *TESTS})
 ERROR_MODULES = [f"{package}.errors" for package in PACKAGES[:-1] if (ROOT / package / "errors.py").exists()]
 
 IMPORT_ALL = """
@@ -50,7 +60,7 @@ print("loaded:", *sorted(set(sys.modules) & {heavy!r}))
 
 
 def heavy_modules_after(script: str) -> list[str]:
-    """The heavy top-level modules that a fresh interpreter has loaded after the script."""
+    """Return the heavy top-level modules that a fresh interpreter has loaded after the script."""
     printed = printed_by("-c", script + REPORT.format(heavy=set(HEAVY)))
     return printed.splitlines()[-1].removeprefix("loaded:").split()
 
@@ -105,13 +115,13 @@ def test_every_error_is_drawn_in_the_tree_of_its_module(name):
 
 
 def test_errors_are_defined_in_the_errors_module_only():
-    elsewhere = [
+    others = [
         f"{name_of(path)}:{node.lineno} {node.name}"
         for path, tree in TREES.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and node.name.endswith("Error") and path.name != "errors.py"
     ]
-    assert elsewhere == []
+    assert others == []
 
 
 def test_no_module_is_a_catch_all():
@@ -135,8 +145,8 @@ FIELD_NOUNS = {"decoding", "encoding", "logging", "pruning", "reading", "shardin
 
 def test_no_class_name_stands_for_two_things():
     places: dict[str, list[str]] = {}
-    for path, tree in TREES.items():
-        for node in ast.walk(tree):
+    for path in (*SOURCES, *HELPERS):
+        for node in ast.walk(ALL_TREES[path]):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name.lstrip("_"), []).append(f"{name_of(path)}:{node.lineno}")
     assert {name: lines for name, lines in places.items() if len(lines) > 1} == {}
@@ -147,12 +157,15 @@ SAME_MEANING = frozenset(  # a function of the Python interface has the name of 
 )
 
 
-def test_no_function_or_alias_has_two_meanings():
+@pytest.mark.parametrize(
+    ("paths", "shared"), [(SOURCES, SAME_MEANING), (SUPPORT, frozenset({"main"}))], ids=["product", "support"]
+)
+def test_no_function_or_alias_has_two_meanings(paths, shared):
     places: dict[str, dict[str, str]] = {}
-    for path, tree in TREES.items():
+    for path in paths:
         if name_of(path).startswith("deltaspace/commands/"):  # a command is named like the function that it calls
             continue
-        for node in tree.body:
+        for node in ALL_TREES[path].body:
             if isinstance(node, ast.FunctionDef):
                 name, text = node.name, name_of(path)
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -162,8 +175,8 @@ def test_no_function_or_alias_has_two_meanings():
             if not name.startswith("_") and not name.isupper():
                 places.setdefault(name, {})[f"{name_of(path)}:{node.lineno}"] = text
     several = {name: sorted(found) for name, found in places.items() if len(set(found.values())) > 1}
-    assert {name: found for name, found in several.items() if name not in SAME_MEANING} == {}
-    assert sorted(SAME_MEANING - several.keys()) == [], "no longer needed"
+    assert {name: found for name, found in several.items() if name not in shared} == {}
+    assert sorted(shared - several.keys()) == [], "no longer needed"
 
 
 def test_modules_are_nouns():
@@ -177,17 +190,31 @@ def test_no_file_is_longer_than_400_lines():
 
 # The language of the code; CONTRIBUTING.md has the rules. Places where a rule is wrong about a sentence are exceptions.
 LANGUAGE_EXCEPTIONS: frozenset[str] = frozenset()
+NAME_EXCEPTIONS = {  # public names
+    "dashboards/errors.py: dashboard_wish_error",
+    "studies/errors.py: wish_error",
+    "trial_runner/errors.py: export_wish_error",
+}
 NOT_IMPERATIVE = re.compile(
     "an?|the|what|whether|who|how|of|one|two|each|every|all|any|no|none|as|in|on|at|for|from|with|by|to|that|this|those|"
     "these|where|when|which|whose|if|its|their|it|they|both|n?either|more|most|fewer|less|another|others?|same|such|some|"
     "many|few|here|there|then|only|also|rows|names|values|texts"
 )
 PREPOSITIONS = "of|in|on|at|for|from|with|by|to|as|before|after|beside|behind|without|within|under|over"
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+SPEECH = (
+    "told|tells?|telling|heard|hears?|asked|asks?|knows?|known|sees?|saw|seen|believes?|believed|wish(es)?|says?|said|saying|"
+    "nobody|somebody|everybody|hungry|teach(es)?|taught|learns? of|heeds?|luck|lucky"
+)
+ODD_NAMES = (
+    "genes?|genome|belie(f|ve|ver)|drawer|mover|luck|lessons|opening|course|prospects?|told|hear|heard|heed|beside|wish|"
+    "wishes|taught|teach|asked|looking|telling|apart|elsewhere|nothing|somewhere|anywhere|well|met|ways|sayings?|said|says|"
+    "known|seen|lend|lent|likes|alike|takeable|door|desk|hungry"
+)
 
 
 def is_imperative(word: str) -> bool:
-    """Return whether a docstring's first word can be a verb in the imperative, as far as its form tells."""
+    """Return whether a docstring's first word can be a verb in the imperative, judged by its form."""
     plain = re.sub(r"[^a-z-]", "", word.lower())
     third_person = plain.endswith("s") and not plain.endswith(("ss", "us", "is"))
     return (
@@ -207,6 +234,7 @@ def rules_broken(node: ast.AST, docstring: str) -> list[str]:
     broken = {
         "begins with a verb": is_function and not is_imperative(first.split()[0]),
         "no what or who": re.search(r"\b(what|who|whoever|whatever)\b", first, re.IGNORECASE),
+        "no personification": re.search(rf"\b({SPEECH})\b", first, re.IGNORECASE),
         "Args: begin with a noun": re.search(
             rf"^ {{4,}}\w+: ({PREPOSITIONS})\b", docstring, re.MULTILINE | re.IGNORECASE
         ),
@@ -224,7 +252,7 @@ def docstrings_of(path: Path, tree: ast.Module) -> Iterator[tuple[str, ast.AST, 
 def test_docstrings_follow_the_rules_of_the_language():
     broken = {
         place: rules
-        for path, tree in TREES.items()
+        for path, tree in ALL_TREES.items()
         for place, node, docstring in docstrings_of(path, tree)
         if (rules := rules_broken(node, docstring))
     }
@@ -240,6 +268,7 @@ def test_docstrings_follow_the_rules_of_the_language():
         ("The score.", ["begins with a verb"]),
         ("Returns the score.", ["begins with a verb"]),
         ("Return what is scored.", ["no what or who"]),
+        ("Return the score that it knows.", ["no personification"]),
         ("Return the score.\n\nArgs:\n    step: Of the trial.", ["Args: begin with a noun"]),
         ("Return the score.\n\nArgs:\n    step: Number of steps.", []),
     ],
@@ -249,25 +278,35 @@ def test_broken_rules_of_the_language_are_found(docstring, rules):
     assert rules_broken(function, docstring) == rules
 
 
+def names_given_in(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Yield the names of the module, its functions and classes, and the attributes that it assigns."""
+    yield path.stem
+    for node in ast.walk(tree):
+        if isinstance(node, NAMED):
+            yield re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name).lower()
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
+def test_names_are_nouns_and_verbs_of_the_field():
+    odd = re.compile(rf"(?:^|_)({ODD_NAMES})(?:$|_)")
+    names = {f"{name_of(path)}: {name}" for path, tree in ALL_TREES.items() for name in names_given_in(path, tree)}
+    assert {name for name in names if odd.search(name.partition(": ")[2])} == NAME_EXCEPTIONS
+
+
 def test_names_of_tests_have_at_most_70_characters():
-    names = [
-        node.name
-        for path in TESTS
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    ]
+    names = [node.name for path in TESTS for node in ast.walk(ALL_TREES[path]) if isinstance(node, ast.FunctionDef)]
     assert [name for name in names if name.startswith("test_") and len(name) > 70] == []
 
 
 # Tests use public names of the product: a use of a private one, by place and name, is an exception with its reason.
 PRIVATE_USES: dict[str, str] = {}
 OWN = ("self", "cls")
-NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 BY_NAME = ("setattr", "delattr", "getattr", "hasattr", "patch", "object", "attrgetter", "methodcaller")
 
 
 def is_private(name: str) -> bool:
-    """Whether a name has one underscore before it; those after it as well are protocols, as of IPython."""
+    """Return whether a name has one underscore before it; those after it as well are protocols, as of IPython."""
     return re.fullmatch(r"_[^\W_]\w*(?<!_)", name) is not None
 
 
@@ -276,7 +315,7 @@ def is_own(node: ast.AST) -> bool:
 
 
 def names_defined_in(tree: ast.Module) -> Iterator[str]:
-    """The functions and classes of a module, the variables of both, and the attributes that methods assign."""
+    """Yield the functions and classes of a module, the variables of both, and the attributes that methods assign."""
     for node in ast.walk(tree):
         if isinstance(node, NAMED):
             yield node.name
@@ -291,7 +330,7 @@ def names_defined_in(tree: ast.Module) -> Iterator[str]:
 
 
 def names_used_in(tree: ast.Module) -> Iterator[str]:
-    """The attributes of other objects, the names imported from the product, and those that calls give as a text."""
+    """Yield attributes of other objects, names imported from the product, and names in texts of calls."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not is_own(node.value):
             yield node.attr
@@ -304,12 +343,7 @@ def names_used_in(tree: ast.Module) -> Iterator[str]:
 
 def test_tests_use_no_private_name_of_the_product():
     private = {name for tree in TREES.values() for name in names_defined_in(tree) if is_private(name)}
-    uses = [
-        f"{name_of(path)}: {name}"
-        for path in TESTS
-        for name in names_used_in(ast.parse(path.read_text()))
-        if name in private
-    ]
+    uses = [f"{name_of(path)}: {name}" for path in TESTS for name in names_used_in(ALL_TREES[path]) if name in private]
     assert sorted(set(uses) - PRIVATE_USES.keys()) == []
     assert sorted(PRIVATE_USES.keys() - set(uses)) == [], "no longer needed"
     assert len(uses) <= 10

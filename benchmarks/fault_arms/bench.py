@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, Study, start, wait_for_ends
+from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, LaunchedStudy, start, wait_for_ends
 from support.postgres import PostgresServer
 
 from fault_arms.forked import start_forked
@@ -86,7 +86,7 @@ class Bench:
     """Folder and databases of the studies of a case, deleted after it."""
 
     folder: Path
-    studies: list[Study] = field(default_factory=list)
+    studies: list[LaunchedStudy] = field(default_factory=list)
     _server: PostgresServer | None = None
 
     @property
@@ -102,17 +102,17 @@ class Bench:
             return f"sqlite:///{self.folder / 'ledger.db'}"
         return self.server.url(self.server.new_database())
 
-    def study(self, database: str, backend: str, trials: int, **options: str) -> Study:
+    def study(self, database: str, backend: str, trials: int, **options: str) -> LaunchedStudy:
         """Build a study without launching it; its steps are counted."""
         steps = self.folder / "steps"
         steps.mkdir()
         given = {"steps": str(steps), **options}
-        study = Study(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given)
+        study = LaunchedStudy(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given)
         # a forked process finds no node of a cluster
         self.studies.append(replace(study, start=start if CLUSTER else start_forked))
         return self.studies[-1]
 
-    def launched_study(self, database: str, backend: str, trials: int, **options: str) -> Study:
+    def launched_study(self, database: str, backend: str, trials: int, **options: str) -> LaunchedStudy:
         """Launch a study and wait for the first ends of trials."""
         study = self.study(database, backend, trials, **options)
         wait_for_ends(study, study.launch(), BEFORE)
@@ -137,7 +137,7 @@ def new_bench() -> Iterator[Bench]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def outcome_of(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
+def outcome_of(study: LaunchedStudy, trials: int, *, given_up: int = 0) -> Outcome:
     """Read the outcome of a finished study from its ledger.
 
     Args:
@@ -166,7 +166,7 @@ def outcome_of(study: Study, trials: int, *, given_up: int = 0) -> Outcome:
 
 
 def fault_outcome(
-    study: Study, seconds: Sequence[float], problems: Sequence[str] = (), *, times: int = 0, given_up: int = 0
+    study: LaunchedStudy, seconds: Sequence[float], problems: Sequence[str] = (), *, times: int = 0, given_up: int = 0
 ) -> Outcome:
     """Return the outcome of a finished study after faults.
 
@@ -181,14 +181,14 @@ def fault_outcome(
     return replace(outcome, times=times or len(seconds), seconds=tuple(seconds), violations=violations)
 
 
-def failed_alone(study: Study, number: int, reason: str) -> list[str]:
+def failed_alone(study: LaunchedStudy, number: int, reason: str) -> list[str]:
     """Return a problem unless exactly one trial has failed, for a reason."""
     failed = [(trial.number, trial.reason or "") for trial in study.recorded() if trial.state is TrialState.FAILED]
     is_right = [each for each, _ in failed] == [number] and reason in failed[0][1]
     return [] if is_right else [f"trial {number} alone must fail with {reason!r}; got {failed}"]
 
 
-def kill_launch(study: Study) -> None:
+def kill_launch(study: LaunchedStudy) -> None:
     """Kill the newest launch."""
     study.launches[-1].kill()
     study.launches[-1].wait()
@@ -201,7 +201,7 @@ def seconds_to_end(process: Launch, began_at: float | None = None) -> float:
     return time.monotonic() - began_at
 
 
-def wrong_error(study: Study, *texts: str, launch: int = -1) -> list[str]:
+def wrong_error(study: LaunchedStudy, *texts: str, launch: int = -1) -> list[str]:
     """Return a problem unless a launch has ended with an error of this library that contains the texts."""
     lines = study.log(launch).splitlines() or [""]
     line, code = lines[-1], study.launches[launch].poll()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from support.killed_study import Study, kill_everyone
+from support.killed_study import LaunchedStudy, kill_everyone
 
 from fault_arms.bench import Bench, Case, Outcome, outcome_of
 from studies.records import TrialState
@@ -54,7 +54,7 @@ class Kills:
         seconds = kill_everyone(study, victims, seed, between, condition)
         return replace(outcome_of(study, trials), times=len(seconds), seconds=tuple(seconds))
 
-    def _study(self, bench: Bench, trials: int, kills: int) -> tuple[Study, int]:
+    def _study(self, bench: Bench, trials: int, kills: int) -> tuple[LaunchedStudy, int]:
         """Build the study; return it with its number of trials."""
         if self.kind == "replicates":
             return bench.study(self.database, self.backend, trials, replicates=str(trials // 3)), trials
@@ -69,7 +69,7 @@ class Kills:
         return study, _CONTENDERS * seeds
 
 
-def _has_queued_trial(study: Study) -> bool:
+def _has_queued_trial(study: LaunchedStudy) -> bool:
     """Return whether a trial without an attempt is queued."""
     return any(trial.state is TrialState.QUEUED and not trial.attempt for trial in study.recorded())
 

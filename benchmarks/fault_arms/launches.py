@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from support.killed_study import Study, finish, wait_for_ends
+from support.killed_study import LaunchedStudy, finish, wait_for_ends
 from support.ray_parts import freeze
 
 from fault_arms.bench import BEFORE, Bench, Case, Outcome, fault_outcome, kill_launch, seconds_to_end, wrong_error
@@ -129,7 +129,7 @@ def _clock(bench: Bench, *, database: str) -> Outcome:
     return fault_outcome(study, seconds, _negative_times(study))
 
 
-def _negative_times(study: Study) -> list[str]:
+def _negative_times(study: LaunchedStudy) -> list[str]:
     """Return trials and attempts that ended before they began, and events in a wrong order."""
     with Ledger.open(study.url, read_only=True) as ledger:
         record = ledger.study(study.name)

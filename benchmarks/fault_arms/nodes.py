@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from support.cluster import Cluster, has_own_disks, is_under_way
-from support.killed_study import CLUSTER, Study, finish, start, wait_for
+from support.killed_study import CLUSTER, LaunchedStudy, finish, start, wait_for
 
 from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, new_bench
 from studies.ledger.ledger import Ledger
@@ -104,13 +104,13 @@ def _repeatedly_lost(bench: Bench) -> Outcome:
         return fault_outcome(study, seconds, problems)
 
 
-def _has_new_attempt(study: Study, before: Mapping[int, int]) -> bool:
+def _has_new_attempt(study: LaunchedStudy, before: Mapping[int, int]) -> bool:
     """Return whether a trial runs in a later attempt than before."""
     running = [trial for trial in study.recorded() if trial.state is TrialState.RUNNING]
     return any(trial.attempt > before.get(trial.number, 0) for trial in running) and is_under_way(study, 1)
 
 
-def _events(study: Study) -> list[EventRecord]:
+def _events(study: LaunchedStudy) -> list[EventRecord]:
     with Ledger.open(study.url, read_only=True) as ledger:
         return ledger.events(ledger.study(study.name).id)
 

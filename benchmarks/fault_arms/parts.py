@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from support.killed_study import Study, actors, finish, wait_for, wait_for_ends
+from support.killed_study import LaunchedStudy, actors, finish, wait_for, wait_for_ends
 from support.ray_parts import driver, freeze, left, live_processes, named
 
 from fault_arms.bench import Bench, Case, Outcome, fault_outcome, seconds_to_end, wrong_error
@@ -56,7 +56,7 @@ def _signalled(bench: Bench, *, backend: str, name: str, to_all: bool) -> Outcom
     return _ended(study, started, [process.pid, *(started if to_all else ())], name)
 
 
-def _ended(study: Study, started: list[int], pids: list[int], name: str) -> Outcome:
+def _ended(study: LaunchedStudy, started: list[int], pids: list[int], name: str) -> Outcome:
     """Send a signal; the launch must end, leave no process, and be continued by the next one."""
     process = study.launches[-1]
     for pid in pids:

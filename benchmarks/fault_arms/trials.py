@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from support.killed_study import Study, finish, wait_for, wait_for_ends
+from support.killed_study import LaunchedStudy, finish, wait_for, wait_for_ends
 
 from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, seconds_to_end, wrong_error
 from studies.ledger.ledger import Ledger
@@ -116,7 +116,7 @@ DAMAGES: tuple[Callable[[Path, Path], None], ...] = (
 )  # fmt: skip
 
 
-def _snapshots(study: Study) -> list[list[Path]]:
+def _snapshots(study: LaunchedStudy) -> list[list[Path]]:
     """Return the snapshots of each open trial, the newest last."""
     with Ledger.open(study.url, read_only=True) as ledger:
         record = ledger.study(study.name)

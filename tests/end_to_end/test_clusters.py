@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cluster import Cluster, has_own_disks, is_under_way
-from support.killed_study import PATIENCE_SECONDS, Study, check_at_rest, finish, wait_for
+from support.killed_study import PATIENCE_SECONDS, LaunchedStudy, check_at_rest, finish, wait_for
 from support.ledger_query import query_study
 
 import deltaspace
@@ -34,17 +34,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Study]]:
+def new_study(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., LaunchedStudy]]:
     """Build studies that are launched on the cluster, with a file ``brake`` beside their folder."""
     for name, value in cluster.settings.items():
         monkeypatch.setenv(name, value)
-    studies: list[Study] = []
+    studies: list[LaunchedStudy] = []
 
-    def make(trials: int, **options: str) -> Study:
+    def make(trials: int, **options: str) -> LaunchedStudy:
         folder = tmp_path / "artefacts"
         folder.mkdir()
         given = {"lease": "20", "brake": str(tmp_path / "brake"), **options}
-        studies.append(Study(f"sqlite:///{tmp_path / 'ledger.db'}", folder, "ray", trials, 0.01, given))
+        studies.append(LaunchedStudy(f"sqlite:///{tmp_path / 'ledger.db'}", folder, "ray", trials, 0.01, given))
         return studies[-1]
 
     yield make
@@ -52,7 +54,7 @@ def new_study(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         study.stop()
 
 
-def recorded(study: Study) -> tuple[list[AttemptRecord], list[EventRecord]]:
+def recorded(study: LaunchedStudy) -> tuple[list[AttemptRecord], list[EventRecord]]:
     """Return the attempts and events of a study."""
     return query_study(study.url, "trivial", lambda ledger, own: (ledger.attempts(own.id), ledger.events(own.id)))
 
@@ -164,7 +166,7 @@ def test_ctrl_c_ends_unstarted_fleet_and_wrong_token_is_one_line(cluster, new_st
     other_token = tmp_path / "other"
     other_token.write_text("0" * 64)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(other_token))
-    stranger = Study(f"sqlite:///{tmp_path / 'other.db'}", tmp_path / "others" / "artefacts", "ray", 6)
+    stranger = LaunchedStudy(f"sqlite:///{tmp_path / 'other.db'}", tmp_path / "others" / "artefacts", "ray", 6)
     stranger.folder.mkdir(parents=True)
     refused = stranger.launch()
     try:

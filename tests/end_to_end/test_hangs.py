@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import rotation
-from support.killed_study import PATIENCE_SECONDS, Study, actors, check_at_rest, wait_for
+from support.killed_study import PATIENCE_SECONDS, LaunchedStudy, actors, check_at_rest, wait_for
 from support.killed_study import finish as finish_launch
 from support.ray_parts import driver, freeze, is_gone, left, live_processes, named
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Iterator[Study]:
+def study(tmp_path: Path) -> Iterator[LaunchedStudy]:
     options = {"lease": "8", "brake": str(tmp_path / "brake")}
-    study = Study(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "artefacts", "ray", 14, 0.03, options)
+    study = LaunchedStudy(f"sqlite:///{tmp_path / 'ledger.db'}", tmp_path / "artefacts", "ray", 14, 0.03, options)
     yield study
     study.stop()
 
 
 @pytest.fixture
-def running(study: Study) -> subprocess.Popen[str]:
+def running(study: LaunchedStudy) -> subprocess.Popen[str]:
     """Launch the study until some trials have ended, and slow it until `finish`."""
     process = study.launch()
     wait_for(lambda: study.ended() > 2, process, study)
@@ -37,14 +37,14 @@ def running(study: Study) -> subprocess.Popen[str]:
     return process
 
 
-def finish(study: Study, process: subprocess.Popen[str] | None = None) -> None:
+def finish(study: LaunchedStudy, process: subprocess.Popen[str] | None = None) -> None:
     """Let the study come to its end; whoever continues it does so without Ray."""
     study.release()
     study.backend = "inline"
     finish_launch(study, process)
 
 
-def ends(process: subprocess.Popen[str], study: Study, pids: list[int]) -> int:
+def ends(process: subprocess.Popen[str], study: LaunchedStudy, pids: list[int]) -> int:
     """Return the exit code of a launch, all of whose processes must end."""
     code = process.wait(PATIENCE_SECONDS)
     assert left(pids) == []

@@ -12,7 +12,7 @@ import pytest
 from support import rotation
 from support.killed_study import (
     PATIENCE_SECONDS,
-    Study,
+    LaunchedStudy,
     check_at_rest,
     check_log_lines,
     finish,
@@ -28,15 +28,15 @@ from studies.records import TrialState
 
 
 @pytest.fixture
-def new_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
+def new_study(tmp_path: Path) -> Iterator[Callable[..., LaunchedStudy]]:
     """Build studies whose steps are slow until they are released."""
-    studies: list[Study] = []
+    studies: list[LaunchedStudy] = []
 
-    def make(url: str, backend: str, trials: int, step_seconds: float = 0.01, **options: str) -> Study:
+    def make(url: str, backend: str, trials: int, step_seconds: float = 0.01, **options: str) -> LaunchedStudy:
         brake = tmp_path / "brake"
         brake.touch()
         options |= {"brake": str(brake), "braked": str(step_seconds)}
-        studies.append(Study(url, tmp_path / "artefacts", backend, trials, 0.0, options))
+        studies.append(LaunchedStudy(url, tmp_path / "artefacts", backend, trials, 0.0, options))
         return studies[-1]
 
     yield make

@@ -72,7 +72,7 @@ def odd() -> BackboneShape:
 
 @pytest.fixture(scope="session")
 def proposals(roberta: BackboneShape, qwen: BackboneShape) -> list[tuple[BackboneShape, Candidate]]:
-    """200 random proposals on two backbones, with the backbone of each."""
+    """Draw 200 random proposals on two backbones, with the backbone of each."""
     found = []
     for shape in (roberta, qwen):
         space, trial = SearchSpace(shape=shape, budget=shape.parameters // 200), RandomTrial(7)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from support.killed_study import TESTS, Study, children
+from support.killed_study import TESTS, LaunchedStudy, children
 
 from studies.ledger.ledger import Ledger
 
@@ -169,7 +169,7 @@ class Cluster:
             assert _TOO_SLOW in log.read_text(), log.read_text()  # Ray gives a busy machine 30 seconds
 
 
-def is_under_way(study: Study, workers: int) -> bool:
+def is_under_way(study: LaunchedStudy, workers: int) -> bool:
     """Return whether this number of workers hold trials, each of which has a snapshot."""
     if not study.recorded():
         return False

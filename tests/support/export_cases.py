@@ -37,7 +37,7 @@ TEXTS = Batch(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class ExportTrial:
     """A trial at its last step.
 
     Attributes:
@@ -64,7 +64,7 @@ def every_example(rig: Rig) -> Iterator[Edit]:
         yield from examples_at(site, rig.backbone.shape)
 
 
-def trial_of(rig: Rig, *edits: Edit) -> Trial:
+def trial_of(rig: Rig, *edits: Edit) -> ExportTrial:
     """Return a trial whose every parameter has moved from its start."""
     dtype = next(rig.backbone.model.parameters()).dtype
     configuration, shape = Configuration(edits=edits), rig.backbone.shape
@@ -88,7 +88,7 @@ def trial_of(rig: Rig, *edits: Edit) -> Trial:
         "backbone_sha256": rig.backbone.weights_sha256,
     }
     snapshot = Snapshot(trial=4, step=30, facts=facts, tensors=tensors)
-    return Trial(deltas=deltas.eval(), head=head, snapshot=snapshot)
+    return ExportTrial(deltas=deltas.eval(), head=head, snapshot=snapshot)
 
 
 def hidden_of(model: Any, backbone: Backbone, *, what: str = "last_hidden_state") -> Tensor:
@@ -99,7 +99,7 @@ def hidden_of(model: Any, backbone: Backbone, *, what: str = "last_hidden_state"
     return hidden
 
 
-def logits_of(rig: Rig, trial: Trial) -> Tensor:
+def logits_of(rig: Rig, trial: ExportTrial) -> Tensor:
     """Compute the logits of the trained slot: the mean of the real tokens' outputs, then its head."""
     with rig.attachment.using(trial.deltas):
         hidden = hidden_of(rig.backbone.model, rig.backbone)
@@ -112,7 +112,7 @@ def head_logits(hidden: Tensor, head: tuple[Tensor, Tensor]) -> Tensor:
     return torch.nn.functional.linear(pooled, *head)
 
 
-def trained_of(rig: Rig, trial: Trial) -> TrainedDelta:
+def trained_of(rig: Rig, trial: ExportTrial) -> TrainedDelta:
     return trained_delta(trial.snapshot, rig.backbone.shape, frozen=rig.weights())
 
 
@@ -126,7 +126,7 @@ def facts_of(backbone: Backbone) -> BackboneFacts:
     )
 
 
-def exported(rig: Rig, trial: Trial, folder: Path) -> Path:
+def exported(rig: Rig, trial: ExportTrial, folder: Path) -> Path:
     """Write the trial in the project's own format."""
     with new_folder(folder) as place:
         write_delta(place, trained_of(rig, trial), backbone=facts_of(rig.backbone))

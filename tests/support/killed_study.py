@@ -56,7 +56,7 @@ def start(arguments: Sequence[str], log: Path) -> Launch:
 
 
 @dataclass
-class Study:
+class LaunchedStudy:
     """A study of trivial trials that is launched again and again.
 
     Attributes:
@@ -166,7 +166,7 @@ def _descendants(pid: int) -> list[tuple[int, str]]:
     return found
 
 
-def wait_for(condition: Callable[[], object], process: Launch, study: Study) -> None:
+def wait_for(condition: Callable[[], object], process: Launch, study: LaunchedStudy) -> None:
     """Wait until something holds or the launch has ended."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not condition() and process.poll() is None:
@@ -174,20 +174,20 @@ def wait_for(condition: Callable[[], object], process: Launch, study: Study) -> 
         time.sleep(_LOOK_SECONDS)
 
 
-def wait_for_ends(study: Study, process: Launch, more: int = 1) -> None:
+def wait_for_ends(study: LaunchedStudy, process: Launch, more: int = 1) -> None:
     """Wait until so many more trials have ended."""
     before = study.ended()
     wait_for(lambda: study.ended() >= before + more, process, study)
 
 
-def finish(study: Study, process: Launch | None = None) -> None:
+def finish(study: LaunchedStudy, process: Launch | None = None) -> None:
     """Let the study come to its end."""
     process = process or study.launch()
     assert process.wait(PATIENCE_SECONDS) == 0, study.log()
     assert "True: " in study.log()
 
 
-def actors(process: Launch, kind: str, study: Study) -> list[int]:
+def actors(process: Launch, kind: str, study: LaunchedStudy) -> list[int]:
     """Process ids of the workers or of the keeper; waits until there are some."""
     found: list[int] = []
 
@@ -201,7 +201,7 @@ def actors(process: Launch, kind: str, study: Study) -> list[int]:
 
 
 def kill_everyone(
-    study: Study, victims: Sequence[str], seed: int, apart: int = 1, when: Callable[[], object] | None = None
+    study: LaunchedStudy, victims: Sequence[str], seed: int, apart: int = 1, when: Callable[[], object] | None = None
 ) -> list[float]:
     """Kill the launching process, a worker or the keeper in turn, each time some trials later, then let it finish.
 
@@ -244,14 +244,14 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def check_log_lines(study: Study) -> None:
+def check_log_lines(study: LaunchedStudy) -> None:
     """Check that the log has only the launch's own lines, none of Ray, Tune or Optuna."""
     for launch in range(len(study.launches)):
         lines = study.log(launch).splitlines()
         assert [line for line in lines if " ended, " not in line and not line.startswith(("True: ", "False: "))] == []
 
 
-def check_at_rest(study: Study) -> None:
+def check_at_rest(study: LaunchedStudy) -> None:
     trials = study.recorded()
     assert [trial.number for trial in trials] == list(range(study.trials))
     assert all(trial.state.is_terminal for trial in trials)

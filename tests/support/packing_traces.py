@@ -18,7 +18,7 @@ _SECOND_MOMENT = "optimizer.exp_avg_sq."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class TrialTrace:
     """Trace of a trial.
 
     Attributes:
@@ -69,10 +69,10 @@ class Watched:
             self.losses.append(reading.train_loss * (before[1] + 1) - before[0])
             self.readings.append(reading)
 
-    def trace(self, pack: TrialPack) -> Trace:
+    def trace(self, pack: TrialPack) -> TrialTrace:
         """Return the trace."""
         tensors = tensors_of(pack, self.trial)
-        return Trace(losses=tuple(self.losses), readings=tuple(self.readings), tensors=tensors)
+        return TrialTrace(losses=tuple(self.losses), readings=tuple(self.readings), tensors=tensors)
 
 
 def tensors_of(pack: TrialPack, trial: int) -> dict[str, Tensor]:
@@ -99,7 +99,7 @@ def advance(pack: TrialPack, watched: Iterable[Watched]) -> list[Failure]:
     return failures
 
 
-def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequence[int] = ()) -> list[Trace]:
+def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequence[int] = ()) -> list[TrialTrace]:
     """Train trials in a pack to their ends, step by step; one that has ended makes room for the next.
 
     Args:
@@ -112,7 +112,7 @@ def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequen
     """
     waiting = deque(enumerate(requests))
     running: dict[int, Watched] = {}
-    traces: dict[int, Trace] = {}
+    traces: dict[int, TrialTrace] = {}
     clock = 0
     while waiting or running:
         while waiting and pack.free_slots and (not arrivals or arrivals[waiting[0][0]] <= clock):
@@ -127,7 +127,7 @@ def train(pack: TrialPack, requests: Sequence[TrialRequest], *, arrivals: Sequen
     return [traces[index] for index in range(len(requests))]
 
 
-def alone(runner: TorchRunner, request: TrialRequest) -> Trace:
+def alone(runner: TorchRunner, request: TrialRequest) -> TrialTrace:
     """Train the trial in a pack of its own."""
     (trace,) = train(runner.open_pack(1), [request])
     return trace
@@ -147,7 +147,7 @@ class Deviation:
     where: str
 
 
-def deviation(one: Trace, other: Trace, *, is_rough: bool = False) -> Deviation:
+def deviation(one: TrialTrace, other: TrialTrace, *, is_rough: bool = False) -> Deviation:
     """Compare losses, parameters and the optimiser's moments.
 
     Args:
@@ -160,7 +160,7 @@ def deviation(one: Trace, other: Trace, *, is_rough: bool = False) -> Deviation:
     return max(_deviations(one, other, is_rough=is_rough))
 
 
-def _deviations(one: Trace, other: Trace, *, is_rough: bool) -> Iterator[Deviation]:
+def _deviations(one: TrialTrace, other: TrialTrace, *, is_rough: bool) -> Iterator[Deviation]:
     is_same = len(one.losses) == len(other.losses)
     yield Deviation(share=0.0 if is_same else math.inf, where="number of losses")
     for step, (loss, reference) in enumerate(zip(one.losses, other.losses, strict=False), start=1):
@@ -198,12 +198,12 @@ def _kind(name: str) -> str:
     return ".".join(parts[:2]) if parts[0] == "optimizer" else parts[0]
 
 
-def measured(one: Trace, other: Trace) -> Deviation:
+def measured(one: TrialTrace, other: TrialTrace) -> Deviation:
     """Compare readings. A mean training loss and a validation loss are float32 at times, whatever the rest is."""
     return max(_measured(one, other))
 
 
-def _measured(one: Trace, other: Trace) -> Iterator[Deviation]:
+def _measured(one: TrialTrace, other: TrialTrace) -> Iterator[Deviation]:
     steps, wanted_steps = ([reading.step for reading in each.readings] for each in (one, other))
     yield Deviation(share=0.0 if steps == wanted_steps else math.inf, where="steps that are measured")
     for reading, expected in zip(one.readings, other.readings, strict=False):
@@ -219,7 +219,11 @@ def _share(difference: float, scale: float) -> float:
 
 
 def worst(
-    packed: Sequence[Trace], references: Sequence[Trace], requests: Sequence[TrialRequest], *, is_rough: bool = False
+    packed: Sequence[TrialTrace],
+    references: Sequence[TrialTrace],
+    requests: Sequence[TrialRequest],
+    *,
+    is_rough: bool = False,
 ) -> Deviation:
     """Return the largest deviation of several trials, with the trial's number and structure."""
     found = []

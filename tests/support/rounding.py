@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def rounding(values: Tensor, *, terms: int, dtype: torch.dtype = torch.float32) -> float:
-    """``8 eps sqrt(terms) max|values|``: errors of the terms of a sum add up as the steps of a random walk.
+    """Return ``8 eps sqrt(terms) max|values|``: errors of the terms of a sum add up as the steps of a random walk.
 
     Args:
         values: What is compared.

@@ -35,7 +35,7 @@ _SCORES = {
 
 def shown_study(url: str) -> int:
     """Record a study of 36 complete, 8 pruned, 1 failed and 2 running trials, with its confirmation; return its key."""
-    study = new_study(specification(48), shape_of(json.loads((BACKBONE / "config.json").read_text())))
+    study = new_study(study_specification(48), shape_of(json.loads((BACKBONE / "config.json").read_text())))
     planted = Planted(url, 36, noise=0.01, study=study)
     ledger, key = planted.ledger, planted.study.id
     epoch = ledger.take_over(key, "keeper-2")
@@ -57,7 +57,7 @@ def shown_study(url: str) -> int:
     return key
 
 
-def specification(trials: int) -> Specification:
+def study_specification(trials: int) -> Specification:
     """Return the study file of the planted study."""
     return specification_from_mapping(
         {

@@ -23,7 +23,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)
 
 
-def score_of(number: int) -> float:
+def trial_score(number: int) -> float:
     return (number * 37 % 101) / 101
 
 
@@ -34,9 +34,9 @@ def record_of(candidate: Candidate, number: int, space: SearchSpace, state: Tria
     return replace(
         new,
         state=state,
-        score=score_of(number) if state is TrialState.COMPLETE else None,
+        score=trial_score(number) if state is TrialState.COMPLETE else None,
         steps=4,
-        last_score=score_of(number),
+        last_score=trial_score(number),
         reason="why" if state in (TrialState.PRUNED, TrialState.FAILED) else None,
         attempt=1,
         created_at=began_at,
@@ -48,7 +48,13 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
     return {
         trial.number: [
             Reading(
-                trial=trial.number, step=4, attempt=1, score=score_of(trial.number), train_loss=1, seconds=1, rung=0
+                trial=trial.number,
+                step=4,
+                attempt=1,
+                score=trial_score(trial.number),
+                train_loss=1,
+                seconds=1,
+                rung=0,
             )
         ]
         for trial in trials
@@ -61,7 +67,7 @@ def search(proposer: Proposer, space: SearchSpace, count: int, history: list[Tri
         number = proposer.next_number
         state = STATES[number % len(STATES)]
         record = record_of(proposer.propose(), number, space, state)
-        proposer.add_reading(number, 4, score_of(number))
+        proposer.add_reading(number, 4, trial_score(number))
         proposer.end_trial(number, state, record.score)
         history.append(record)
     return history

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from support.factored_search import proposed
-from support.simulated_search import readings_of, record_of, score_of
+from support.simulated_search import readings_of, record_of, trial_score
 
 from search_space.space.space import Candidate, SearchSpace
 from studies.records import Reading, TrialState
@@ -49,7 +49,7 @@ def test_rebuilt_search_knows_the_order_in_which_trials_ended(space):
     records = [record_of(one, number, space, TrialState.COMPLETE) for number, one in enumerate(begun)]
     first = max(one.ended_at for one in records if one.ended_at is not None)
     for place, number in enumerate(order):
-        live.add_reading(number, 4, score_of(number))
+        live.add_reading(number, 4, trial_score(number))
         live.end_trial(number, TrialState.COMPLETE, records[number].score)
         records[number] = replace(records[number], ended_at=first + timedelta(seconds=place))
     rebuilt.replay(records, readings_of(records))
@@ -74,9 +74,9 @@ def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
     seen: list[Observation] = []
     for number in range(12):
         candidate = proposer.propose()
-        proposer.add_reading(number, 8, score_of(number))
-        proposer.end_trial(number, TrialState.COMPLETE, score_of(number))
-        seen.append(Observation.of(candidate, number=number, readings=(MODEL.measured(8, score_of(number)),)))
+        proposer.add_reading(number, 8, trial_score(number))
+        proposer.end_trial(number, TrialState.COMPLETE, trial_score(number))
+        seen.append(Observation.of(candidate, number=number, readings=(MODEL.measured(8, trial_score(number)),)))
     together = proposed(FactoredSearch(space, seed=3), seen, slots=4)
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
@@ -87,8 +87,8 @@ def test_published_method_at_other_rates_keeps_its_name(space):
     found: list[Candidate] = []
     for number in range(80):
         found.append(proposer.propose())
-        proposer.add_reading(number, 8, score_of(number))
-        proposer.end_trial(number, TrialState.COMPLETE, score_of(number))
+        proposer.add_reading(number, 8, trial_score(number))
+        proposer.end_trial(number, TrialState.COMPLETE, trial_score(number))
     again = [(number, one) for number, one in enumerate(found) if number >= len(PUBLISHED) and one.method is not None]
     assert again
     for number, candidate in again:

@@ -1,10 +1,10 @@
-"""Optuna by ask and tell: replays, the initial design, and duplicates."""
+"""Proposer with samplers of Optuna: replays, the initial design, and duplicates."""
 
 from dataclasses import replace
 
 import optuna
 import pytest
-from support.simulated_search import proposer_of, readings_of, record_of, score_of, search
+from support.simulated_search import proposer_of, readings_of, record_of, search, trial_score
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace, SpaceOptions
@@ -22,7 +22,7 @@ def test_pruned_is_pruned_and_failed_is_failed_for_optuna(space):
     proposer = proposer_of(space, published=())
     search(proposer, space, 4, [])
     assert [one.state.name for one in proposer.history()] == ["COMPLETE", "PRUNED", "COMPLETE", "FAIL"]
-    assert proposer.history()[1].intermediate_values == {4: score_of(1)}
+    assert proposer.history()[1].intermediate_values == {4: trial_score(1)}
 
 
 def test_trials_that_were_running_are_running_for_optuna_after_a_replay(space):

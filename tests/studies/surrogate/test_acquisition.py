@@ -32,7 +32,7 @@ def test_log_improvement_is_finite_where_improvement_underflows():
 
 
 def mills(x: float) -> Decimal:
-    """(1 - Phi(x)) / phi(x) to 30 digits: Laplace's continued fraction."""
+    """Compute (1 - Phi(x)) / phi(x) to 30 digits, by Laplace's continued fraction."""
     found = Decimal(0)
     for term in range(4000, 0, -1):
         found = term / (Decimal(x) + found)

@@ -65,7 +65,7 @@ class Problem(AttentionProblem):
         return self.attended(self.mask, self.with_prefix)
 
     def gated(self) -> Tensor:
-        """``(1 - lambda) head + lambda softmax(q P_k^T / sqrt(d_h)) P_v``, written out."""
+        """Compute ``(1 - lambda) head + lambda softmax(q P_k^T / sqrt(d_h)) P_v``, written out."""
         k, v, p_k, p_v = self.repeated
         prefix_logits = self.q @ p_k.transpose(-1, -2) * WIDTH**-0.5
         seen = (self.q @ k.transpose(-1, -2) * WIDTH**-0.5).masked_fill(~self.mask, -torch.inf)

@@ -20,7 +20,7 @@ from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
-    Trial,
+    ExportTrial,
     every_example,
     exported,
     fresh_model,
@@ -81,7 +81,7 @@ def forged(folder: Path, **facts: object) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **facts}))
 
 
-def without_head(trial: Trial) -> Trial:
+def without_head(trial: ExportTrial) -> ExportTrial:
     tensors = {name: tensor for name, tensor in trial.snapshot.tensors.items() if not name.startswith("head.")}
     return replace(trial, snapshot=replace(trial.snapshot, tensors=tensors))
 

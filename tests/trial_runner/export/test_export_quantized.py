@@ -11,7 +11,7 @@ from support.edits import edit
 from support.export_cases import (
     LABELS,
     TEXTS,
-    Trial,
+    ExportTrial,
     facts_of,
     head_logits,
     hidden_of,
@@ -59,13 +59,13 @@ def facts_on(rig: Rig) -> BackboneFacts:
     return replace(facts_of(rig.backbone), dtype=source.dtype, quantization=source.quantization)
 
 
-def exported(rig: Rig, trial: Trial, place: Path) -> Path:
+def exported(rig: Rig, trial: ExportTrial, place: Path) -> Path:
     with new_folder(place) as unfinished:
         write_delta(unfinished, trained_of(rig, trial), backbone=facts_on(rig))
     return place
 
 
-def hidden_with(rig: Rig, trial: Trial) -> torch.Tensor:
+def hidden_with(rig: Rig, trial: ExportTrial) -> torch.Tensor:
     with rig.attachment.using(trial.deltas):
         return hidden_of(rig.backbone.model, rig.backbone)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support import rotation
 from support.packing_cases import every_structure, request_for, sized, twins
-from support.packing_traces import Trace, Watched, advance, alone, deviation, measured, tensors_of, train, watch
+from support.packing_traces import TrialTrace, Watched, advance, alone, deviation, measured, tensors_of, train, watch
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -46,7 +46,7 @@ def assert_identical(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
         assert torch.equal(tensor, other[name]), name
 
 
-def assert_same(trace: Trace, reference: Trace) -> None:
+def assert_same(trace: TrialTrace, reference: TrialTrace) -> None:
     """Assert that trials were trained and measured identically."""
     assert deviation(trace, reference).share <= EXACT, deviation(trace, reference)
     assert measured(trace, reference).share <= EXACT
