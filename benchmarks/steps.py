@@ -46,7 +46,7 @@ class Arm:
     folder: Path = ROOT
 
 
-def arms(beside: Path | None) -> dict[str, Arm]:
+def arms(other_tree: Path | None) -> dict[str, Arm]:
     """Return the arms by their printed names; the first one is the code as shipped."""
     own = {
         "as shipped": Arm(),
@@ -54,7 +54,7 @@ def arms(beside: Path | None) -> dict[str, Arm]:
         "freed memory returned": Arm(keeps_freed=False),
         "memory in small pages": Arm(has_large_pages=False),
     }
-    return own if beside is None else {**own, f"{beside}": Arm(folder=beside.resolve())}
+    return own if other_tree is None else {**own, f"{other_tree}": Arm(folder=other_tree.resolve())}
 
 
 @contextmanager
@@ -157,9 +157,9 @@ def shares(backbone: str | None, precision: str, steps: int = 8) -> tuple[dict[s
     return {name: ms / whole for name, ms in spent.items()}, total, alone
 
 
-def work(name: str, beside: Path | None, turns: int) -> None:
+def work(name: str, other_tree: Path | None, turns: int) -> None:
     """Run an arm: train some steps at each message of the parent and report their time."""
-    with slowed(arms(beside)[name]):
+    with slowed(arms(other_tree)[name]):
         advance = new_pack()
         advance(WARM_STEPS)
         send("ready", {})
@@ -170,7 +170,7 @@ def work(name: str, beside: Path | None, turns: int) -> None:
             send("took", {"ms": 1000 * (time.process_time() - began_at) / STEPS})
 
 
-def start(name: str, arm: Arm, beside: Path | None, turns: int) -> Process:
+def start(name: str, arm: Arm, other_tree: Path | None, turns: int) -> Process:
     """Start an arm and wait until it has warmed up."""
     from studies.backends.tune import LARGE_PAGES  # not in an arm, which may be of another checkout
 
@@ -178,18 +178,18 @@ def start(name: str, arm: Arm, beside: Path | None, turns: int) -> Process:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(folders)}
     environment |= LARGE_PAGES if arm.has_large_pages else {}
     command = [__file__, "--work", name, "--turns", str(turns)]
-    process = Process([*command, *([] if beside is None else ["--beside", str(beside)])], environment)
+    process = Process([*command, *([] if other_tree is None else ["--beside", str(other_tree)])], environment)
     process.receive("ready")
     return process
 
 
-def measure(beside: Path | None, turns: int) -> dict[str, list[float]]:
+def measure(other_tree: Path | None, turns: int) -> dict[str, list[float]]:
     """Measure the milliseconds of a step of each arm in each turn."""
-    milliseconds: dict[str, list[float]] = {name: [] for name in arms(beside)}
+    milliseconds: dict[str, list[float]] = {name: [] for name in arms(other_tree)}
     processes: dict[str, Process] = {}
     try:
-        for name, arm in arms(beside).items():
-            processes[name] = start(name, arm, beside, turns)
+        for name, arm in arms(other_tree).items():
+            processes[name] = start(name, arm, other_tree, turns)
         for turn in range(turns):
             for name in list(processes) if turn % 2 == 0 else reversed(processes):
                 processes[name].start_turn()

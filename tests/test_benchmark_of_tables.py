@@ -132,8 +132,8 @@ def test_a_row_scores_as_the_trial_of_a_study(load, data, tiny_backbone):
 
 def test_shown_tables_count_kinds_and_pairs_of_seeds(load):
     def row(number: int, kind: str, score: float | None, repeats: int | None = None) -> dict[str, Any]:
-        known = {"task": "sick", "budget": "0.1%", "score_error": 0.01, "failure": "nan" if score is None else None}
-        return {**known, "number": number, "kind": kind, "score": score, "repeats": repeats}
+        columns = {"task": "sick", "budget": "0.1%", "score_error": 0.01, "failure": "nan" if score is None else None}
+        return {**columns, "number": number, "kind": kind, "score": score, "repeats": repeats}
 
     rows = [row(0, "lora", 0.5), row(1, "space", 0.75), row(2, "space", None), row(3, "lora", 0.54, 0)]
     line = list(load("tables").lines_of(rows))[-1]

@@ -19,8 +19,8 @@ def test_rates_are_those_of_the_whole_machine(load):
     setting = replace(tiny_setting(load, embedded_folder()), steps=10)
     plan = rounds.Plan(setting=setting, workers=2, packs=(2,), alone_trials=1)
 
-    def answer(**said: Any) -> Any:
-        return processes.ProcessResult(wall_seconds=6.0, ready={}, answer=said)
+    def answer(**fields: Any) -> Any:
+        return processes.ProcessResult(wall_seconds=6.0, ready={}, answer=fields)
 
     pack = answer(
         timings=[{"trials": [0, 1], "scores": [0.5, 0.7], "seconds": 2.5, "step_seconds": 0.2}],
@@ -76,7 +76,7 @@ def test_time_of_a_pack_is_that_of_its_parts(load, goals, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ("--steps 7", "--steps must be at least 8"),
         ("--alone 0", "--alone must be at least 1; got 0"),
@@ -84,10 +84,10 @@ def test_time_of_a_pack_is_that_of_its_parts(load, goals, monkeypatch):
         ("--quick --packs 8", "at most 4; got 8"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_a_line(load, options, said, capsys):
+def test_what_cannot_be_compared_is_refused_in_a_line(load, options, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         load("packs").arguments_of(options.split())
-    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 def tiny_setting(load: Any, folder: Path) -> Any:

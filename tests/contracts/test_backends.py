@@ -85,14 +85,14 @@ def test_a_study_file_can_name_it(backend):
 
 
 def test_it_runs_every_trial_to_its_end_once_and_shows_how_far_it_is(study):
-    seen: list[Progress] = []
-    result = study.launch(observer=seen.append)
+    observed: list[Progress] = []
+    result = study.launch(observer=observed.append)
     assert (result.finished, result.is_interrupted) == (True, False)
     assert result.reason == "finished: all 8 trials have ended"
     assert [trial.number for trial in study.trials()] == list(range(8))
     study.check_is_whole()
-    assert (seen[-1].ended, seen[-1].running) == (8, ())
-    assert [one.ended for one in seen] == sorted(one.ended for one in seen)
+    assert (observed[-1].ended, observed[-1].running) == (8, ())
+    assert [one.ended for one in observed] == sorted(one.ended for one in observed)
     before = study.trials()
     assert study.launch().reason == "already finished: all 8 trials have ended"
     assert study.trials() == before

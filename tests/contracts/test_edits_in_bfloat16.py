@@ -32,14 +32,14 @@ def rigs(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -
 
 def edits_of(rig: Rig) -> Iterator[Edit]:
     """Yield one edit of every form and of every gate, at each site where there is one."""
-    seen: set[object] = set()
+    covered: set[object] = set()
     for site in sites_of(rig.backbone):
         for edit in examples_at(site, rig.backbone.shape):
             side = "attention" if site.is_attention else site
             keys = {(side, edit.form.name), (side, edit.gate.name, edit.write)}
-            if not keys <= seen:
+            if not keys <= covered:
                 yield edit
-            seen |= keys
+            covered |= keys
 
 
 def half_or_not(precision: str) -> AbstractContextManager[object]:

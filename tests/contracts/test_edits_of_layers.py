@@ -39,12 +39,12 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 def edits_at(rig: Rig, layers: LayerRange) -> Iterator[Edit]:
     """Yield one edit of each form and written port, without a second form of the same kind."""
-    seen: set[object] = set()
+    covered: set[object] = set()
     for site in (Site.ATTENTION, Site.FFN):
         for edit in examples_at(site, rig.backbone.shape):
             key = (edit.form.name, edit.write, edit.gate.name)
-            if key not in seen and not getattr(edit.form, "widened", 0):
-                seen.add(key)
+            if key not in covered and not getattr(edit.form, "widened", 0):
+                covered.add(key)
                 yield replace(edit, layers=layers)
 
 
@@ -62,7 +62,7 @@ def blocks(rig: Rig) -> dict[tuple[str, int], nn.Module]:
 @contextmanager
 def watched(rig: Rig, replacing: dict[str, Tensor] | None = None) -> Iterator[dict[tuple[str, int], Tensor]]:
     """Record the outputs of all blocks, by stack and layer; those of layer 0 can be replaced."""
-    seen: dict[tuple[str, int], Tensor] = {}
+    outputs: dict[tuple[str, int], Tensor] = {}
     with ExitStack() as stack:
         for place, block in blocks(rig).items():
 
@@ -70,18 +70,18 @@ def watched(rig: Rig, replacing: dict[str, Tensor] | None = None) -> Iterator[di
                 tensor = output[0] if isinstance(output, tuple) else output
                 if replacing is not None and place[1] == 0:
                     tensor = replacing[place[0]]
-                seen[place] = tensor
+                outputs[place] = tensor
                 return (tensor, *output[1:]) if isinstance(output, tuple) else tensor
 
             handle = block.register_forward_hook(keep)
             stack.callback(handle.remove)
-        yield seen
+        yield outputs
 
 
 def outputs_with(rig: Rig, deltas: DeltaSet | None) -> dict[tuple[str, int], Tensor]:
-    with torch.no_grad(), watched(rig) as seen:
+    with torch.no_grad(), watched(rig) as outputs:
         rig.outputs(deltas)
-    return seen
+    return outputs
 
 
 def test_deltas_of_the_second_layer_leave_the_first_one_as_it_is(rig):
@@ -103,9 +103,9 @@ def test_first_layer_deltas_leave_second_layer_function_unchanged(rig):
         edited = outputs_with(rig, moved(build(rig, Configuration(edits=(edit,)))))
         assert not all(torch.equal(edited[place], frozen[place]) for place in frozen if place[1] == 0), edit
         given = {stack: tensor for (stack, layer), tensor in edited.items() if layer == 0}
-        with torch.no_grad(), watched(rig, given) as seen:
+        with torch.no_grad(), watched(rig, given) as outputs:
             rig.outputs()
-        for place, tensor in seen.items():
+        for place, tensor in outputs.items():
             assert torch.equal(tensor, edited[place]), (edit, place)
 
 
@@ -154,5 +154,5 @@ def test_a_spindle_group_of_four_blocks_is_its_block(tiny_backbone):
             hidden.append(model(input_ids=tokens, output_hidden_states=True).hidden_states)
     last, second, third, both = hidden
     # of the embeddings and of each block, until the first that differs
-    alike = [list(map(torch.equal, one, other)) for one, other in ((last, second), (last, third), (second, both))]
-    assert alike == [[True] * same + [False] * (5 - same) for same in (2, 3, 3)]
+    equal = [list(map(torch.equal, one, other)) for one, other in ((last, second), (last, third), (second, both))]
+    assert equal == [[True] * same + [False] * (5 - same) for same in (2, 3, 3)]

@@ -91,11 +91,11 @@ def test_a_pairwise_complete_cover_of_the_product_keeps_the_contract(cover, rig)
 def test_every_edit_between_tensors_keeps_the_contract(name, site, tiny_backbone):
     """Test every form, write, read, block structure, bias and gate; other dimensions of a form have one value."""
     rig = rig_of(tiny_backbone(name))
-    ways = legal(site, rig.backbone.shape, ONE_VALUE)
-    for one in ways:
+    points = legal(site, rig.backbone.shape, ONE_VALUE)
+    for one in points:
         checked(rig, Configuration(edits=(sized(one.edits[0], AllLayers()),)))
     rig.attachment.detach()
-    assert len(ways) > 300
+    assert len(points) > 300
 
 
 @pytest.mark.slow

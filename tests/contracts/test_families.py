@@ -55,9 +55,9 @@ def test_shape_names_its_family_and_has_consistent_sizes(family):
 @every_family
 def test_a_size_that_is_missing_or_cannot_be_is_refused_by_its_name(family):
     refusals = {name: refusal_without(config_of(family), name) for name in family.example}
-    told = {name: text for name, text in refusals.items() if text is not None}
-    assert told
-    for name, text in told.items():
+    explained = {name: text for name, text in refusals.items() if text is not None}
+    assert explained
+    for name, text in explained.items():
         assert name in text
         is_size = type(family.example[name]) is int
         for value in (0, -4, 2.5, "768", True, float("nan")) if is_size else ():

@@ -125,9 +125,9 @@ def test_what_a_form_leaves_open_is_legal(form):
 @every_form
 def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form):
     for edit, _ in every_edit(form):
-        alike = edit.form.pack_key()
-        assert alike.pack_key() == alike
-        assert type(alike) is form
+        pack_key = edit.form.pack_key()
+        assert pack_key.pack_key() == pack_key
+        assert type(pack_key) is form
 
 
 @every_form
@@ -135,9 +135,9 @@ def test_a_form_belongs_to_its_place_alone(form):
     for edit, _ in every_edit(form):
         assert (edit.site if edit.site in (Site.EMBEDDING, Site.GLOBAL) else None) == form.outside_site
         assert (edit.read is not None) == form.reads
-        elsewhere = Site.FFN if form.outside_site is not None else Site.GLOBAL
+        other_site = Site.FFN if form.outside_site is not None else Site.GLOBAL
         with pytest.raises(InvalidEditError):
-            replace(edit, site=elsewhere)
+            replace(edit, site=other_site)
 
 
 @every_form

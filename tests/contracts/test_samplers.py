@@ -29,15 +29,15 @@ def space() -> SearchSpace:
 
 
 def test_every_proposal_is_legal_within_the_budget_and_unlike_all_before(space, sampler):
-    proposer, seen = proposer_of(space, sampler), set()
+    proposer, fingerprints = proposer_of(space, sampler), set()
     names = space.parameters()
     for _ in range(24):
         candidate = proposer.propose()
         check_on(candidate.configuration.edits, space.shape)
         assert count(candidate.configuration, space.shape).stored <= space.budget
         assert set(candidate.parameters) <= set(names)
-        seen.add(candidate.fingerprint)
-    assert len(seen) == 24
+        fingerprints.add(candidate.fingerprint)
+    assert len(fingerprints) == 24
 
 
 def facts(proposer: Proposer) -> list[object]:

@@ -44,11 +44,11 @@ def row_of(kind: TaskKind, split: str, number: int) -> dict[str, Any]:
     """
     task = Task(folder="x", kind=kind.name, **{key: key for key in kind.needed})
     read = {column: f"{column} {split} {number}" for column in kind.read_columns(task)}
-    asked = ("context", "question", "answers")
-    names = [name for key in kind.column_keys for name in (asked if key == "questions" else (key,))]
+    question_columns = ("context", "question", "answers")
+    names = [name for key in kind.column_keys for name in (question_columns if key == "questions" else (key,))]
     row: dict[str, Any] = {**{name: ("1", "2")[number % 2] for name in names}, **read}
-    said = zip(("user", "assistant"), (read.get("messages"), str(number % 2)), strict=True)
-    chat = [{"role": role, "content": content} for role, content in said]
+    turns = zip(("user", "assistant"), (read.get("messages"), str(number % 2)), strict=True)
+    chat = [{"role": role, "content": content} for role, content in turns]
     return {**row, "messages": chat} if "messages" in read else row
 
 

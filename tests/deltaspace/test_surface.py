@@ -86,11 +86,11 @@ def test_reading_a_study_loads_no_deep_learning_library(sample_storage):
 
 @pytest.mark.slow
 def test_frames_load_pandas_but_not_torch(sample_storage):
-    asked = (
+    script = (
         LOOKING.format(url=sample_storage)
         + "study.trials, study.readings, study.events, study.trial(1).readings, study.query('select 1')\n"
     )
-    assert loaded_after(asked, *HEAVY, "pandas") == ["pandas"]
+    assert loaded_after(script, *HEAVY, "pandas") == ["pandas"]
 
 
 def test_a_study_answers_with_tables(study):
@@ -122,9 +122,9 @@ def test_columns_of_the_frames_are_typed(study):
     expected = {"number": "Int64", "score": "float64", "ffn_bottleneck": "Int64", "reason": "string"}
     assert {name: kinds[name] for name in expected} == expected
     assert kinds["created_at"].endswith("UTC]")
-    asked = study.query("select state, score > 0.5 as good, number, created_at from trials", limit=2)
-    assert [str(kind).split("[")[0] for kind in asked.dtypes] == ["category", "Int64", "Int64", "datetime64"]
-    assert asked.attrs["is_cut"]
+    frame = study.query("select state, score > 0.5 as good, number, created_at from trials", limit=2)
+    assert [str(kind).split("[")[0] for kind in frame.dtypes] == ["category", "Int64", "Int64", "datetime64"]
+    assert frame.attrs["is_cut"]
     assert not study.query("select 1").attrs["is_cut"]
 
 
@@ -271,12 +271,12 @@ def trivial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def test_study_launched_from_a_mapping_can_be_continued(trivial):
-    seen: list[Progress] = []
-    study = deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 4}, progress=seen.append)
+    observed: list[Progress] = []
+    study = deltaspace.launch(TRIVIAL, storage=trivial, overrides={"trials": 4}, progress=observed.append)
     assert len(study.trials) == 4
     assert TRIVIAL["trials"] == 6
-    assert seen
-    assert seen[-1].ended == 4
+    assert observed
+    assert observed[-1].ended == 4
     specification = deltaspace.Specification.from_json(study.trial(0).study_record.specification)
     again = deltaspace.launch(specification, storage=trivial, overrides={"trials": 5}, progress=False)
     assert again == study

@@ -143,9 +143,10 @@ def test_node_with_another_backbone_ends_launch_in_one_line(cluster, new_study, 
     process = study.launch()
     assert process.wait(PATIENCE_SECONDS) == 1
     other.kill()
-    (said,) = [line for line in study.log().splitlines() if "LaunchError: every node must have the same" in line]
+    (message,) = [line for line in study.log().splitlines() if "LaunchError: every node must have the same" in line]
     assert re.search(
-        r"the same backbone; got (trivial on node \S+ and another|another on node \S+ and trivial) on node \S+\.", said
+        r"the same backbone; got (trivial on node \S+ and another|another on node \S+ and trivial) on node \S+\.",
+        message,
     )
 
 
@@ -175,8 +176,10 @@ def test_ctrl_c_ends_unstarted_fleet_and_wrong_token_is_one_line(cluster, new_st
         assert waiting.wait(PATIENCE_SECONDS) == 0
         assert "False: stopped after 0 of 6 trials: interrupted by Ctrl-C" in study.log()
         assert refused.wait(PATIENCE_SECONDS) == 1
-        said = stranger.log().splitlines()[-1]
-        assert said.startswith(f"studies.errors.LaunchError: cannot run the workers: the cluster at {cluster.address}")
-        assert "have its token" in said
+        last_line = stranger.log().splitlines()[-1]
+        assert last_line.startswith(
+            f"studies.errors.LaunchError: cannot run the workers: the cluster at {cluster.address}"
+        )
+        assert "have its token" in last_line
     finally:
         stranger.stop()

@@ -260,9 +260,9 @@ def test_any_number_of_marked_trials_is_compared(look):
     look.page.get_by_role("link", name="compare these 3").click()
     wait_for(3, 5, 1)
     assert look.count("section svg") == 2 * 3
-    said = look.text(".verdict").splitlines()
-    assert [line.partition(" scored ")[0] for line in said[:2]] == ["On the same 500 validation examples trial 3"] * 2
-    assert ["than trial 5 (95%)" in said[0], "than trial 1 (95%)" in said[1]] == [True, True]
+    lines = look.text(".verdict").splitlines()
+    assert [line.partition(" scored ")[0] for line in lines[:2]] == ["On the same 500 validation examples trial 3"] * 2
+    assert ["than trial 5 (95%)" in lines[0], "than trial 1 (95%)" in lines[1]] == [True, True]
     look.page.get_by_label("put trial 1 first").click()
     wait_for(1, 3, 5)
     look.page.locator("[name=added]").fill("7")
@@ -406,8 +406,8 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         look.open(f"{STUDY}trial/?number=3")
         look.wait_for_text(".remarks .tag", "odd")
     with planted.ledger as ledger:
-        said = [(one.kind, one.trial, one.text) for one in ledger.user_events(planted.study.id)]
-    assert said == [
+        events = [(one.kind, one.trial, one.text) for one in ledger.user_events(planted.study.id)]
+    assert events == [
         ("tags", 3, "of another"),
         ("tags", 3, "odd, to-repeat"),
         ("note", 3, "diverged at first\n<b>try</b> a lower rate"),
@@ -640,14 +640,14 @@ def test_query_page_runs_queries_and_lists_tables(look):
 
 
 def test_every_link_of_the_pages_works(look):
-    seen: set[str] = set()
+    targets: set[str] = set()
     for path in PATHS.values():
         look.open(path)
         wait_for_views(look)
         links = look.page.eval_on_selector_all("a[href]", "(all) => all.map((one) => one.href.split('#')[0])")
-        seen |= set(links)
-    assert len(seen) > 50
-    for link in sorted(seen):
+        targets |= set(links)
+    assert len(targets) > 50
+    for link in sorted(targets):
         assert look.page.request.get(link).status == 200, link
 
 

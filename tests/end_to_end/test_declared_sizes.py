@@ -72,8 +72,8 @@ def test_impossible_declared_size_is_refused_before_counting(family, entry, numb
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_so_it_is_where_no_family_knows_the_backbone(command, tmp_path, capsys):
-    said = error_of(command, UNKNOWN, tmp_path, capsys)
-    assert "num_hidden_layers of a backbone config must be at most 256; got 1,000,000" in said
+    message = error_of(command, UNKNOWN, tmp_path, capsys)
+    assert "num_hidden_layers of a backbone config must be at most 256; got 1,000,000" in message
 
 
 @pytest.mark.parametrize("command", ["count", "methods", "space"])

@@ -94,9 +94,9 @@ def test_a_ray_that_is_lost_ends_the_launch_with_one_line(study, running, lost):
     os.kill(named(running, lost), signal.SIGKILL)
     assert running.wait(PATIENCE_SECONDS) == 1
     # where the machine is slow, the driver may have noticed it before and be gone too
-    said = [line for line in study.log().splitlines() if " ended, " not in line][-1]
-    assert said.startswith("studies.errors.LaunchError: Ray stopped during the launch: its ")
-    assert said.endswith("Nothing is lost: launch again to continue.")
+    last_line = [line for line in study.log().splitlines() if " ended, " not in line][-1]
+    assert last_line.startswith("studies.errors.LaunchError: Ray stopped during the launch: its ")
+    assert last_line.endswith("Nothing is lost: launch again to continue.")
     assert left(started) == []
     finish(study)
     check_at_rest(study)

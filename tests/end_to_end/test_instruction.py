@@ -99,11 +99,11 @@ def written_by_transformers(folder: Path, rows: list[dict[str, Any]]) -> list[st
 
 def executed(export: Path) -> dict[str, Any]:
     """Execute the code of a model card and return its variables."""
-    known: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(export)
-        exec(card_lines(export), known)
-    return known
+        exec(card_lines(export), variables)
+    return variables
 
 
 def test_the_study_of_its_own_backbone_is_counted():
@@ -124,13 +124,13 @@ def test_the_study_of_its_own_backbone_is_counted():
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_dialogues_go_all_the_way(study, tmp_path, capsys):
     confirm(study, "exact_match", capsys)
-    asked = rows_of(5, 9)
-    answers = predictions(study, [{"messages": row["messages"]} for row in asked], tmp_path)
+    rows = rows_of(5, 9)
+    answers = predictions(study, [{"messages": row["messages"]} for row in rows], tmp_path)
     for form in answers:
         card = (tmp_path / form / "README.md").read_text()
         assert 'chats = [[{"role": "system", "content": "add"}, {"role": "user", "content": text}]' in card
-        known = executed(tmp_path / form)
-        assert known["answers"] == list(predict(tmp_path / form, known["texts"])["prediction"])
+        variables = executed(tmp_path / form)
+        assert variables["answers"] == list(predict(tmp_path / form, variables["texts"])["prediction"])
     assert answers["merged"] == answers["deltaspace"] == answers["peft"]
-    assert written_by_transformers(tmp_path / "merged", asked) == answers["merged"]
+    assert written_by_transformers(tmp_path / "merged", rows) == answers["merged"]
     assert len(set(answers["merged"])) > 1

@@ -20,9 +20,9 @@ def rows_of(size: int, seed: int) -> list[dict[str, Any]]:
     draw, rows = random.Random(seed), []
     for number in range(size):
         one, other = (draw.sample(WORDS, 4) for _ in range(2))
-        alike = len({*one} & {*other}) / 4
+        shared = len({*one} & {*other}) / 4
         rows.append(
-            {"premise": f"{' '.join(one)} {number}", "hypothesis": " ".join(other), "relatedness": 1 + 4 * alike}
+            {"premise": f"{' '.join(one)} {number}", "hypothesis": " ".join(other), "relatedness": 1 + 4 * shared}
         )
     return rows
 
@@ -52,8 +52,8 @@ def study(tmp_path: Path, tiny_backbone: Callable[..., Path], monkeypatch: pytes
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 def test_a_regression_goes_all_the_way(study, tmp_path, capsys):
     confirm(study, "pearson", capsys)
-    asked = [{key: row[key] for key in TEXT} for row in rows_of(5, 9)]
-    answers = {form: [*map(float, said)] for form, said in predictions(study, asked, tmp_path).items()}
+    rows = [{key: row[key] for key in TEXT} for row in rows_of(5, 9)]
+    answers = {form: [*map(float, values)] for form, values in predictions(study, rows, tmp_path).items()}
     for form in answers:
         card = (tmp_path / form / "README.md").read_text()
         assert "It predicts a number, `relatedness`." in card

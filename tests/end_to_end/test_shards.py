@@ -53,6 +53,6 @@ def test_sharded_study_with_killed_rank_equals_unsharded_study(backend, tiny_bac
     assert max(one.attempt for one in attempts) == 2
     whole, _ = launched("whole", TorchRunnerFactory(**order), backend="inline", pack=4)
     assert {trial.state for trial in whole} == {TrialState.COMPLETE}
-    told = [[(one.number, one.fingerprint, one.seed, one.state) for one in table] for table in (sharded, whole)]
-    assert told[0] == told[1]
+    facts = [[(one.number, one.fingerprint, one.seed, one.state) for one in table] for table in (sharded, whole)]
+    assert facts[0] == facts[1]
     assert [one.score for one in sharded] == pytest.approx([one.score for one in whole], abs=1e-12)

@@ -86,10 +86,10 @@ class Taken:
     def predicted(self, form: str = "deltaspace") -> list[dict[str, Any]]:
         """Return the predictions of ``deltaspace predict`` for the texts."""
         key = "messages" if (self.place / "backbone").exists() else "text"
-        asked, said = self.place / "asked.jsonl", self.place / f"said-{form}.jsonl"
-        write_rows(asked, [{key: text} for text in self.texts])
-        assert main(["predict", str(self.place / form), "--input", str(asked), "--output", str(said)]) == 0
-        return [json.loads(line) for line in said.read_text().splitlines()]
+        inputs, output = self.place / "asked.jsonl", self.place / f"said-{form}.jsonl"
+        write_rows(inputs, [{key: text} for text in self.texts])
+        assert main(["predict", str(self.place / form), "--input", str(inputs), "--output", str(output)]) == 0
+        return [json.loads(line) for line in output.read_text().splitlines()]
 
     def programs(self) -> list[tuple[Path, str, tuple[str, ...]]]:
         """Return, for each form, the code of its card and that of its stock class."""
@@ -162,11 +162,11 @@ def taken(
 @pytest.mark.parametrize(("family", "kind"), rotation.parts([*((name, "none") for name in DECODERS), *QUANTIZED]))
 def test_a_decoder_answers_in_stock_libraries_as_here(taken, family, kind, tmp_path):
     trial = taken(family, kind)
-    said, computed, said_merged, computed_merged = run_afresh(trial.programs(), tmp_path)
+    answered, computed, answered_merged, computed_merged = run_afresh(trial.programs(), tmp_path)
     ours, plain = trial.logits()
     answers = {form: [line["prediction"] for line in trial.predicted(form)] for form in FORMS}
     assert any(answers["deltaspace"])
-    assert said_merged["answers"] == answers["merged"] == answers["deltaspace"]  # merged weights are dense
+    assert answered_merged["answers"] == answers["merged"] == answers["deltaspace"]  # merged weights are dense
     torch.testing.assert_close(torch.tensor(computed_merged["logits"]), ours, rtol=0, atol=WITHIN)
     gap, moved = (torch.tensor(computed["logits"]) - ours).abs().max(), (ours - plain).abs().max()
     # layers of int8 read numbers in 8 bits, off by half a code of the largest at most, product after product
@@ -174,7 +174,7 @@ def test_a_decoder_answers_in_stock_libraries_as_here(taken, family, kind, tmp_p
     assert moved > max(0.05, 4 * gap)
     assert (ours[0] - ours[1]).abs().max() > 0.05
     # what is rounded to codes is another where it lies between two of them and a thread sums in another order
-    assert kind == "int8" or said["answers"] == answers["peft"] == answers["deltaspace"]
+    assert kind == "int8" or answered["answers"] == answers["peft"] == answers["deltaspace"]
 
 
 @pytest.mark.slow

@@ -196,8 +196,8 @@ def of_scikit_learn(predictions: list[str], labels: list[str], name: str) -> dic
 
 def test_every_example_of_a_folder_is_here():
     # the last two are in test_instruction.py and test_intrinsic_dimension.py
-    elsewhere = {"docstrings", "qwen3_instruct", "intrinsic_dimension"}
-    assert set(EXAMPLES) == set(example_names()) - elsewhere
+    tested_separately = {"docstrings", "qwen3_instruct", "intrinsic_dimension"}
+    assert set(EXAMPLES) == set(example_names()) - tested_separately
 
 
 @pytest.mark.slow

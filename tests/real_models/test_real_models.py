@@ -148,18 +148,18 @@ def card_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], list[str]]:
 
     def answers(folder: Path) -> list[str]:
         monkeypatch.chdir(folder)
-        known: dict[str, Any] = {"__name__": "card"}
-        exec(card_lines(folder, TEXTS), known)
-        return list(known["answers"])
+        variables: dict[str, Any] = {"__name__": "card"}
+        exec(card_lines(folder, TEXTS), variables)
+        return list(variables["answers"])
 
     return answers
 
 
 def test_every_edit_keeps_the_contract(model, capsys):
     assert main(["check", "--backbone", str(model), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["usable"], said["table"], said["broken"]) == (True, "family", {})
-    assert said["kept"] > 90
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["usable"], printed["table"], printed["broken"]) == (True, "family", {})
+    assert printed["kept"] > 90
 
 
 def test_counts_equal_weights_and_no_edit_changes_no_output(model):

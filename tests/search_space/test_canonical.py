@@ -164,7 +164,7 @@ INDUCER = edit("o", "q", LowRank(width=2, heads=Heads.QUERY), InducerGate())
 
 
 @pytest.mark.parametrize(
-    ("moved", "kept", "beside", "is_one"),
+    ("moved", "kept", "other", "is_one"),
     [
         (Port.K, Port.Q, LORA_Q, True),
         (Port.K, Port.Q, LORA_V, True),
@@ -181,10 +181,10 @@ INDUCER = edit("o", "q", LowRank(width=2, heads=Heads.QUERY), InducerGate())
         (Port.CONCAT, Port.V, edit("v", None, Constant()), False),
     ],
 )
-def test_factors_are_one_without_other_edits_between_them(moved, kept, beside, is_one, roberta):
-    assert are_one(of(scaling(moved), beside), of(scaling(kept), beside), roberta) is is_one
-    elsewhere = dataclasses.replace(beside, layers=LayerRange(first=0, last=3))
-    some = [of(scaling(port, layers=LayerRange(first=4, last=9)), elsewhere) for port in (moved, kept)]
+def test_factors_are_one_without_other_edits_between_them(moved, kept, other, is_one, roberta):
+    assert are_one(of(scaling(moved), other), of(scaling(kept), other), roberta) is is_one
+    other_layers = dataclasses.replace(other, layers=LayerRange(first=0, last=3))
+    some = [of(scaling(port, layers=LayerRange(first=4, last=9)), other_layers) for port in (moved, kept)]
     assert are_one(*some, roberta)
 
 
@@ -248,9 +248,9 @@ def test_edits_that_differ_are_not_one_at_all_kinds_of_attention(bart):
 def test_stacks_of_unlike_depth_are_one_by_their_blocks(odd):
     first_two = dataclasses.replace(LORA_Q, layers=LayerRange(first=0, last=1))
     of_two_blocks = dataclasses.replace(LORA_Q, site=Site.ENCODER_SELF)
-    apart = (of_two_blocks, *everywhere(first_two, Site.DECODER_SELF, Site.CROSS))
-    assert are_one(of(*apart), of(first_two), odd)
-    assert not are_one(of(*apart), of(LORA_Q), odd)
+    separate = (of_two_blocks, *everywhere(first_two, Site.DECODER_SELF, Site.CROSS))
+    assert are_one(of(*separate), of(first_two), odd)
+    assert not are_one(of(*separate), of(LORA_Q), odd)
 
 
 def test_sequential_edits_merge_only_when_adjacent(bart):
@@ -261,8 +261,8 @@ def test_sequential_edits_merge_only_when_adjacent(bart):
     assert first != last
     assert canonical(of(*everywhere(adapter)), bart) == of(adapter)
     encoder, decoder, cross = everywhere(adapter)
-    beside = dataclasses.replace(linear, site=decoder.site)
-    assert not are_one(of(decoder, beside, encoder, cross), of(beside, decoder, encoder, cross), bart)
+    other = dataclasses.replace(linear, site=decoder.site)
+    assert not are_one(of(decoder, other, encoder, cross), of(other, decoder, encoder, cross), bart)
 
 
 def test_a_reparameterized_prefix_without_gate_has_a_canonical_form(roberta):

@@ -44,8 +44,14 @@ def test_stored_names_of_forms_and_gates_are_stable():
 
 
 def test_default_bottleneck_is_a_relu_adapter_starting_at_zero():
-    said = {"activation": Activation.RELU, "heads": Heads.SINGLE, "bias": True, "norm": OwnNorm.NONE, "init": Init.LORA}
-    assert Bottleneck(width=2) == Bottleneck(width=2, widened=0, **said)
+    values = {
+        "activation": Activation.RELU,
+        "heads": Heads.SINGLE,
+        "bias": True,
+        "norm": OwnNorm.NONE,
+        "init": Init.LORA,
+    }
+    assert Bottleneck(width=2) == Bottleneck(width=2, widened=0, **values)
 
 
 def test_a_scale_is_the_same_number_however_it_was_written():

@@ -45,10 +45,10 @@ def readers_of(one: Damage, whole: Path, folder: Path) -> dict[str, Callable[[],
 
 def problems(one: Damage, whole: Path, folder: Path, *commands: str) -> list[str]:
     """Return the problems of how commands report a damage."""
-    asked = readers_of(one, whole, folder)
-    if not asked:
+    commands_by_name = readers_of(one, whole, folder)
+    if not commands_by_name:
         return []
-    found = {name: problem_of(asked[name]) for name in commands or asked}
+    found = {name: problem_of(commands_by_name[name]) for name in commands or commands_by_name}
     return [f"{one.name}, {name}: {problem}" for name, problem in found.items() if problem]
 
 
@@ -70,10 +70,14 @@ def test_huge_column_is_refused_within_time_and_memory(whole: Path, tmp_path: Pa
     draw = random.Random(seed())
     planted = huge_damages(draw)
     for one in planted if is_everything() else draw.sample(planted, HUGE_DAMAGES_OF_A_RUN):
-        asked = readers_of(one, whole, tmp_path / "odd")
-        names = asked if is_everything() or not asked else draw.sample([*asked], COMMANDS_OF_A_HUGE_DAMAGE)
+        commands_by_name = readers_of(one, whole, tmp_path / "odd")
+        names = (
+            commands_by_name
+            if is_everything() or not commands_by_name
+            else draw.sample([*commands_by_name], COMMANDS_OF_A_HUGE_DAMAGE)
+        )
         for command in names:
-            assert bounded(60, 1 << 30, partial(problem_of, asked[command])) == "", f"{one.name}, {command}"
+            assert bounded(60, 1 << 30, partial(problem_of, commands_by_name[command])) == "", f"{one.name}, {command}"
 
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])

@@ -302,14 +302,14 @@ def killed(line: int, *arguments: str) -> bool:
     with warnings.catch_warnings(action="ignore"):  # of threads, which the command does not need
         child = os.fork()
     if child == 0:
-        seen = 0
+        lines = 0
 
         def trace(frame: FrameType, event: str, _: object) -> object:
-            nonlocal seen
+            nonlocal lines
             if not frame.f_code.co_filename.endswith(("studies/maintenance.py", "studies/runtime/artefacts.py")):
                 return None
-            seen += event == "line"
-            if seen == line:
+            lines += event == "line"
+            if lines == line:
                 os._exit(137)
             return trace
 
@@ -328,14 +328,14 @@ def unfinished_files(folder: Path) -> list[str]:
 @pytest.mark.parametrize("command", ["delete", "archive", "backup", "rename"])
 def test_a_command_that_was_killed_at_any_line_is_finished_by_the_next(here, url, tmp_path, command):
     place = {"archive": tmp_path / "archive", "backup": tmp_path / "copy.db", "rename": "other"}.get(command)
-    asked = [command, *(["trivial"] if command != "backup" else []), *([str(place)] if place else [])]
-    asked += ["--storage", url, *(["--yes"] if command in ("delete", "archive") else [])]
+    arguments = [command, *(["trivial"] if command != "backup" else []), *([str(place)] if place else [])]
+    arguments += ["--storage", url, *(["--yes"] if command in ("delete", "archive") else [])]
     shutil.copytree(here, tmp_path / "whole")
     line, was_killed = 1, True
     while was_killed:
-        was_killed = killed(line, *asked)
+        was_killed = killed(line, *arguments)
         is_done = command == "backup" and place.exists()
-        assert main(asked) == 0 or is_done or studies_of(url) in ([], ["other"])
+        assert main(arguments) == 0 or is_done or studies_of(url) in ([], ["other"])
         assert unfinished_files(tmp_path) == []
         assert studies_of(url) == {"backup": ["trivial"], "rename": ["other"]}.get(command, [])
         if command in ("delete", "archive"):
@@ -361,8 +361,8 @@ def studies_of(url: str) -> list[str]:
 
 
 def test_verify_names_the_files_of_a_killed_command(here, url, capsys):
-    asked = "from pathlib import Path; from trial_runner.files import unfinished; unfinished(Path('x.db')).touch()"
-    subprocess.run([sys.executable, "-c", asked], cwd=here, check=True)
+    script = "from pathlib import Path; from trial_runner.files import unfinished; unfinished(Path('x.db')).touch()"
+    subprocess.run([sys.executable, "-c", script], cwd=here, check=True)
     (left,) = here.glob(".x.db.*.tmp")
     capsys.readouterr()
     assert main(["verify", "trivial", "--storage", url]) == 0

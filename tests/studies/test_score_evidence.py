@@ -36,8 +36,8 @@ def test_a_paired_difference_is_surer_than_the_difference_of_two_scores():
     assert found.mean == pytest.approx(0.1, rel=1e-12)
     # McNemar: two examples against one; (b + c - (b - c)^2 / n) / (n (n - 1))
     assert found.standard_error == pytest.approx(math.sqrt((3 - 1 / 10) / 90), rel=1e-12)
-    apart = [Evidence.of(measured(one).scores).standard_error for one in (RIGHT, other)]
-    assert found.standard_error < math.hypot(*apart)
+    errors = [Evidence.of(measured(one).scores).standard_error for one in (RIGHT, other)]
+    assert found.standard_error < math.hypot(*errors)
 
 
 def test_where_one_has_no_accuracy_losses_are_compared():

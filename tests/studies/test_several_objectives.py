@@ -52,12 +52,12 @@ def test_two_objective_study_is_independent_of_launch_count(tmp_path, sampler, s
             assert {one.state for one in ledger.trials(study.id)} >= {TrialState.COMPLETE, TrialState.PRUNED}
             sizes = {one.stored_parameters / study.budget_parameters for one in ledger.trials(study.id)}
             assert min(size for size in sizes if size) < 0.5 < max(sizes) <= 1
-            known = optuna_study(ledger, "trivial")
-            assert known.directions == [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
+            stored = optuna_study(ledger, "trivial")
+            assert stored.directions == [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
             front = front_of(ledger, study)
             assert (front.objective, front.points[0].size) == (second, 0)
             complete = [one for one in ledger.trials(study.id) if one.state is TrialState.COMPLETE]
-            assert [one.values for one in known.get_trials(states=[optuna.trial.TrialState.COMPLETE])] == [
+            assert [one.values for one in stored.get_trials(states=[optuna.trial.TrialState.COMPLETE])] == [
                 [one.score, one.stored_parameters if second == "parameters" else one.extra_flops] for one in complete
             ]
     assert found[0] == found[1]

@@ -102,10 +102,10 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("said", DAMAGE)
-def test_what_was_changed_by_hand_is_a_violation(study, said):
-    study.change(*DAMAGE[said])
-    assert any(said in line for line in study.violations())
+@pytest.mark.parametrize("message", DAMAGE)
+def test_what_was_changed_by_hand_is_a_violation(study, message):
+    study.change(*DAMAGE[message])
+    assert any(message in line for line in study.violations())
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def call(study: Study, capsys: pytest.CaptureFixture[str]) -> Callable[..., tupl
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = main(["verify", *arguments, "--storage", study.url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
@@ -135,6 +135,8 @@ def test_a_confirmation_that_this_release_cannot_read_is_one_line(tmp_path, caps
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     fixed_ledger(url, tmp_path)
     assert main(["verify", "finished-confirm", "--storage", url]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("deltaspace: study 'finished-confirm' must have a study file that this release can read; ")
-    assert len(said.splitlines()) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(
+        "deltaspace: study 'finished-confirm' must have a study file that this release can read; "
+    )
+    assert len(printed.splitlines()) == 1

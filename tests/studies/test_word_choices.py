@@ -17,7 +17,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (lambda study: study.trial("bset"), "a trial must be a number or 'best'; got 'bset'. Did you mean 'best'?"),
         (lambda study: study.ablate("last"), "a trial must be a number or 'best'; got 'last'."),
@@ -33,10 +33,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     ],
 )
 def test_unknown_word_is_refused_with_the_nearest(
-    study: Study, ask: Callable[[Study], object], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, ask: Callable[[Study], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WishError) as caught:
         ask(study)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []

@@ -84,7 +84,7 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
     found = Tab(page, address)
     page.on("pageerror", lambda error: found.problems.append(f"error: {error}"))
     page.on("dialog", lambda dialog: found.problems.append(f"dialog: {dialog.message}"))
-    page.on("console", lambda said: _add_console_error(found, said))
+    page.on("console", lambda message: _add_console_error(found, message))
     page.on("request", lambda request: _add_foreign_request(found, request.url))
     try:
         yield found
@@ -94,9 +94,9 @@ def tab(opened: Any, address: str, *, width: int = 1280, scheme: str = "light") 
         context.close()
 
 
-def _add_console_error(found: Tab, said: Any) -> None:
-    if said.type == "error":
-        found.problems.append(f"console: {said.text}")
+def _add_console_error(found: Tab, message: Any) -> None:
+    if message.type == "error":
+        found.problems.append(f"console: {message.text}")
 
 
 def _add_foreign_request(found: Tab, url: str) -> None:

@@ -94,8 +94,8 @@ class GoldenStudy:
             if clock in REBUILT_AT:
                 self.proposer = self.new()
                 self.proposer.replay(self.records, self.readings)
-        told = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        text = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def begin(self, number: int) -> None:
         """Begin the next trial: a proposal, or one of the best two again."""

@@ -201,7 +201,7 @@ def actors(process: Launch, kind: str, study: LaunchedStudy) -> list[int]:
 
 
 def kill_everyone(
-    study: LaunchedStudy, victims: Sequence[str], seed: int, apart: int = 1, when: Callable[[], object] | None = None
+    study: LaunchedStudy, victims: Sequence[str], seed: int, gap: int = 1, when: Callable[[], object] | None = None
 ) -> list[float]:
     """Kill the launching process, a worker or the keeper in turn, each time some trials later, then let it finish.
 
@@ -216,7 +216,7 @@ def kill_everyone(
     process = study.launch()
     seconds: list[float] = []
     for victim in victims:
-        wait_for_ends(study, process, moments.randint((apart + 1) // 2, apart + apart // 2))
+        wait_for_ends(study, process, moments.randint((gap + 1) // 2, gap + gap // 2))
         if when is None:
             time.sleep(moments.uniform(0, 0.4))
         else:

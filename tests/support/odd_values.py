@@ -123,10 +123,10 @@ def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[
         "export": ["export", "trivial", str(folder / "optuna.db"), "--format", "optuna"],
         "merge": ["merge", url, "--storage", f"sqlite:///{folder / 'merged.db'}"],
     }
-    asked = {name: _call_of(line, url) for name, line in lines.items()}
+    calls = {name: _call_of(line, url) for name, line in lines.items()}
     for view in VIEWS:
-        asked[f"query of {view.name}"] = _call_of(["query", f"SELECT * FROM {view.name}"], url)
-    return {**asked, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
+        calls[f"query of {view.name}"] = _call_of(["query", f"SELECT * FROM {view.name}"], url)
+    return {**calls, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
 
 
 SLOW = ("show of a confirmation", "discover", "report", "export")
@@ -139,13 +139,13 @@ def _call_of(line: list[str], url: str) -> Callable[[], object]:
 
 def problem_of(ask: Callable[[], object]) -> str:
     """Return the problem with how a command ends; empty if it succeeds or is refused in one line."""
-    said = io.StringIO()
+    errors_file = io.StringIO()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors_file):
             ask()
     except StudiesError as error:
-        said.write(f"deltaspace: {error}\n")
+        errors_file.write(f"deltaspace: {error}\n")
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    errors = [line for line in said.getvalue().splitlines() if line.startswith("deltaspace: ")]
+    errors = [line for line in errors_file.getvalue().splitlines() if line.startswith("deltaspace: ")]
     return "" if len(errors) <= 1 and all(len(line) < 2000 for line in errors) else str(errors)[:500]

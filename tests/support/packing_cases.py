@@ -84,15 +84,15 @@ def _cover(site: Site, shape: BackboneShape) -> list[Edit]:
     for one in legal(site, shape):
         by_way.setdefault(way_of(one), []).append(one)
     draw = random.Random(0)
-    seen: set[tuple[str, str, str]] = set()
+    covered: set[tuple[str, str, str]] = set()
     edits: dict[Edit, None] = {}
     for candidates in by_way.values():
-        best = max(draw.sample(candidates, min(60, len(candidates))), key=lambda one: len(_values(one) - seen))
-        seen |= _values(best)
+        best = max(draw.sample(candidates, min(60, len(candidates))), key=lambda one: len(_values(one) - covered))
+        covered |= _values(best)
         edits[best.edits[0]] = None
     for one in (one for candidates in by_way.values() for one in candidates):
-        if _values(one) - seen:
-            seen |= _values(one)
+        if _values(one) - covered:
+            covered |= _values(one)
             edits[one.edits[0]] = None
     return list(edits)
 

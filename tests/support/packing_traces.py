@@ -171,8 +171,8 @@ def _deviations(one: TrialTrace, other: TrialTrace, *, is_rough: bool) -> Iterat
         states, references = (_states(each.tensors, other.tensors, is_rough=is_rough) for each in (one, other))
         order = 2 if is_rough else math.inf
         for name, reference in references.items():
-            apart, size = (torch.linalg.vector_norm(each, order) for each in (states[name] - reference, reference))
-            yield Deviation(share=_share(float(apart), float(size)), where=name)
+            distance, size = (torch.linalg.vector_norm(each, order) for each in (states[name] - reference, reference))
+            yield Deviation(share=_share(float(distance), float(size)), where=name)
 
 
 def _states(tensors: Mapping[str, Tensor], references: Mapping[str, Tensor], *, is_rough: bool) -> dict[str, Tensor]:

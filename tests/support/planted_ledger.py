@@ -31,7 +31,7 @@ class Planted:
         url: URL of a new storage.
         trials: Number of trials.
         noise: Standard deviation of the noise of every score.
-        luck: Noise of single trials by number, in place of the random one.
+        noise_of_trials: Noise of single trials by number, in place of the random one.
         seed: Seed of the trials and the noise.
         study: Record of the study; None for one without a study file.
         search: Search section of the study file, which may have a size objective.
@@ -44,7 +44,7 @@ class Planted:
         trials: int,
         *,
         noise: float = 0.0,
-        luck: Mapping[int, float] | None = None,
+        noise_of_trials: Mapping[int, float] | None = None,
         seed: int = 0,
         study: NewStudy | None = None,
         search: Mapping[str, object] | None = None,
@@ -65,7 +65,7 @@ class Planted:
             candidate = candidate_of(self.space, number, published, seed)
             self.candidates.append(candidate)
             by_chance = self._chance(number, STEPS[-1])
-            self.add(self.trial(number, candidate), self.truth(number) + (luck or {}).get(number, by_chance))
+            self.add(self.trial(number, candidate), self.truth(number) + (noise_of_trials or {}).get(number, by_chance))
 
     def new_study(self, name: str, specification: Mapping[str, object]) -> NewStudy:
         """Return a study without a study file."""

@@ -198,12 +198,12 @@ def unify_requires_grad(case: MethodCase) -> int | None:
     edits, trained = _edits_of_he(case), unify_trained(case)
     if edits is None or trained is None or not case.is_encoder:
         return None
-    beside_ffn = tuple(
+    parallel_ffn = tuple(
         edit
         for edit in edits
         if edit.site is Site.FFN and isinstance(edit.form, Bottleneck) and edit.insertion is Insertion.PARALLEL
     )
-    return trained + count_edits(beside_ffn, case.shape).stored
+    return trained + count_edits(parallel_ffn, case.shape).stored
 
 
 def unify_receiving_grad(case: MethodCase) -> int | None:

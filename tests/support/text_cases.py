@@ -114,11 +114,11 @@ def admitted(
     runner: TorchRunner, names: Sequence[str] = ("lora_qv",), *, steps: int = 4
 ) -> tuple[TrialPack, list[int]]:
     """Return a pack of a trial of each method, and their numbers."""
-    asked = requests(runner, names, steps=steps)
-    pack = runner.open_pack(len(asked))
-    for request in asked:
+    trials = requests(runner, names, steps=steps)
+    pack = runner.open_pack(len(trials))
+    for request in trials:
         pack.admit(request)
-    return pack, [request.trial for request in asked]
+    return pack, [request.trial for request in trials]
 
 
 def plain_pass(runner: TorchRunner, pack: TrialPack, trials: Sequence[int]) -> Pass:

@@ -15,9 +15,9 @@ def in_whole_blocks(backbone: Path, folder: Path) -> Path:
     import transformers
 
     config: Any = transformers.AutoConfig.from_pretrained(backbone)
-    known = config.to_dict()
-    config.update({name: WIDTH for name in _WIDTHS if name in known})
-    if "head_dim" in known:
+    entries = config.to_dict()
+    config.update({name: WIDTH for name in _WIDTHS if name in entries})
+    if "head_dim" in entries:
         config.update({"head_dim": WIDTH // config.num_attention_heads})
     torch.manual_seed(0)
     getattr(transformers, config.architectures[0])(config).save_pretrained(folder)

@@ -84,8 +84,8 @@ def test_pipes_devices_and_huge_files_are_refused_unopened(tmp_path):
 
 def dead_name(path: Path) -> Path:
     """Return a temporary name that an ended process has used."""
-    asked = "import sys; from pathlib import Path; from trial_runner.files import unfinished; "
-    command = [sys.executable, "-c", asked + "print(unfinished(Path(sys.argv[1])))", str(path)]
+    script = "import sys; from pathlib import Path; from trial_runner.files import unfinished; "
+    command = [sys.executable, "-c", script + "print(unfinished(Path(sys.argv[1])))", str(path)]
     return Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
 
 

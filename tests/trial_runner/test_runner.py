@@ -40,7 +40,7 @@ def test_auto_precision_follows_hardware_and_environment(has_bf16: bool, monkeyp
     for wanted in ("fp32", "bf16"):
         monkeypatch.setenv(AUTO_PRECISION, wanted)
         assert chosen_precision("auto", CPU) == wanted
-        assert [chosen_precision(asked, CPU) for asked in ("fp32", "bf16", "fp64")] == ["fp32", "bf16", "fp64"]
+        assert [chosen_precision(precision, CPU) for precision in ("fp32", "bf16", "fp64")] == ["fp32", "bf16", "fp64"]
 
 
 def test_an_unknown_word_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,12 +72,12 @@ def path(*, ended: int) -> ConfirmationResult:
 
 def test_every_step_of_an_ablation_and_the_whole_have_a_row():
     result = path(ended=3 * SEEDS)
-    figure, told = figure_of(result), path_of(result)
+    figure, described = figure_of(result), path_of(result)
     assert figure is not None
     (trace,) = figure.data
     assert trace["x"] == pytest.approx([0.02, 0.0, 0.02])
-    assert told.total is not None
-    ends = [(one.low, one.high) for one in (*(step.comparison for step in told.steps[1:]), told.total) if one]
+    assert described.total is not None
+    ends = [(one.low, one.high) for one in (*(step.comparison for step in described.steps[1:]), described.total) if one]
     bars = trace["error_x"]
     lows, highs = zip(*ends, strict=True)
     assert [value - less for value, less in zip(trace["x"], bars["arrayminus"], strict=True)] == pytest.approx(lows)

@@ -88,9 +88,9 @@ def test_what_a_study_is_called_is_text_in_a_figure(hostile):
 
 
 def test_a_form_has_the_colour_that_it_has_on_every_page(figures):
-    told = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
-    assert len({trace["name"] for trace in told}) >= 3
-    for trace in told:
+    marked = [trace for one in figures if one.name.startswith("rates-") for trace in one.data if trace.get("marker")]
+    assert len({trace["name"] for trace in marked}) >= 3
+    for trace in marked:
         assert trace["line"]["color"] == FORM_COLOURS[trace["name"]]
 
 

@@ -16,9 +16,9 @@ def at(ended: int, listed: int | None = None) -> Progress:
     return replace(progress, just_ended=progress.just_ended[: listed or None], ended_here=ended)
 
 
-def lines(*course: Progress) -> list[str]:
+def lines(*states: Progress) -> list[str]:
     events = Events()
-    return [event_line(event) for progress in course for event in events.of(progress)]
+    return [event_line(event) for progress in states for event in events.of(progress)]
 
 
 def test_every_ended_trial_has_one_short_line():
@@ -49,16 +49,16 @@ def test_a_log_has_a_line_of_json_per_event():
     for progress in (at(17), at(18, listed=3), at(18, listed=3)):
         log(progress)
     log.end("docstrings", "finished: all 36 trials have ended", finished=True)
-    told = [json.loads(line) for line in file.getvalue().splitlines()]
-    assert [one["event"] for one in told] == ["launch", "trials", *["trial"] * 4, "trial", "end"]
-    assert (told[0]["head_only"], told[0]["constant"], told[0]["target_trials"]) == (0.412, 0.1667, 36)
-    assert told[1]["unseen"] == 13
-    best = told[6]
+    events = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert [one["event"] for one in events] == ["launch", "trials", *["trial"] * 4, "trial", "end"]
+    assert (events[0]["head_only"], events[0]["constant"], events[0]["target_trials"]) == (0.412, 0.1667, 36)
+    assert events[1]["unseen"] == 13
+    best = events[6]
     assert (best["trial"], best["state"], best["score"], best["scored_by"]) == (17, "complete", 0.487, "accuracy")
     assert (best["is_best"], best["method"], best["step"], best["reason"]) == (True, None, 200, None)
     assert best["description"] == BEST.description
-    assert (told[-1]["finished"], told[-1]["reason"]) == (True, "finished: all 36 trials have ended")
-    assert all(one["at"].endswith("+00:00") and one["study"] == "docstrings" for one in told)
+    assert (events[-1]["finished"], events[-1]["reason"]) == (True, "finished: all 36 trials have ended")
+    assert all(one["at"].endswith("+00:00") and one["study"] == "docstrings" for one in events)
 
 
 def test_what_a_terminal_would_obey_is_written_out_in_the_log():

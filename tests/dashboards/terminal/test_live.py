@@ -34,8 +34,8 @@ def test_live_view_at_the_beginning_shows_running_trials_only(width):
 def test_the_documentation_has_pictures_of_it(width):
     view = LiveView(shown_progress(), height=HEIGHTS[width])
     drawn = unescape(re.sub(r"<[^>]+>", " ", picture("live", view, width).read_text(encoding="utf-8")))
-    seen = set(drawn.replace("\xa0", " ").split())
-    assert {word for word in screen(view, width).split() if word.isalnum()} <= seen
+    words = set(drawn.replace("\xa0", " ").split())
+    assert {word for word in screen(view, width).split() if word.isalnum()} <= words
     assert "http" not in drawn
 
 

@@ -19,5 +19,5 @@ def test_a_leaderboard_with_its_verdict(width):
 def test_the_documentation_has_a_picture_of_it():
     table = leaderboard_table(shown_board())
     drawn = unescape(re.sub(r"<[^>]+>", " ", picture("leaderboard", table, 120).read_text(encoding="utf-8")))
-    seen = set(drawn.replace("\xa0", " ").split())
-    assert {word for word in screen(table, 120).split() if word.isalnum()} <= seen
+    words = set(drawn.replace("\xa0", " ").split())
+    assert {word for word in screen(table, 120).split() if word.isalnum()} <= words

@@ -22,8 +22,8 @@ def asker(sample_storage: str) -> Iterator[DashboardClient]:
 def test_trials_are_sent_once_per_session(asker):
     first = asker.ask("/api/studies/1/trials.json").json
     assert [row[0] for row in first["trials"]["rows"]] == [0, 1, 2, 3, 4, 5]
-    known = f"session={first['session']}&since={first['trials']['version']}&ranked={first['ranked']}"
-    again = asker.ask(f"/api/studies/1/trials.json?{known}").json
+    state = f"session={first['session']}&since={first['trials']['version']}&ranked={first['ranked']}"
+    again = asker.ask(f"/api/studies/1/trials.json?{state}").json
     assert again["trials"]["rows"] == []
     other = asker.ask(f"/api/studies/1/trials.json?session=another&since={first['trials']['version']}").json
     assert len(other["trials"]["rows"]) == 6
@@ -113,39 +113,39 @@ def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
 
     monkeypatch.setattr("dashboards.web.app.run_sql", slow)
     with ThreadPoolExecutor(50) as people:
-        asked = [people.submit(asker.query, str(number)) for number in range(50)]
+        queries = [people.submit(asker.query, str(number)) for number in range(50)]
         try:
             assert begun.acquire(timeout=30)
             assert [asker.ask("/api/studies/1/live.json").status for _ in range(50)] == [200] * 50
         finally:
             is_over.set()
-        assert [one.result().json["rows"] for one in asked] == [[[str(number)]] for number in range(50)]
+        assert [one.result().json["rows"] for one in queries] == [[[str(number)]] for number in range(50)]
 
 
 def test_annotations_are_recorded_unless_empty(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()
 
-    def say(found: DashboardClient, study: int = 1, **said: object) -> int:
+    def annotate(found: DashboardClient, study: int = 1, **annotation: object) -> int:
         path = f"/api/studies/{study}/annotations.json"
-        return found.ask(path, method="POST", body=json.dumps(said), Content_Type="application/json").status
+        return found.ask(path, method="POST", body=json.dumps(annotation), Content_Type="application/json").status
 
     with dashboard_of(url) as found:
         before = found.ask("/api/studies/1/news.json").json
-        assert say(found, kind="note", trial=1, text="first") == 200
-        assert say(found, kind="note", trial=1, text="odd\x00") == 200
-        assert say(found, kind="tags", trial=None, text="a, b") == 200
-        assert say(found, kind="stop", trial=0) == 200
+        assert annotate(found, kind="note", trial=1, text="first") == 200
+        assert annotate(found, kind="note", trial=1, text="odd\x00") == 200
+        assert annotate(found, kind="tags", trial=None, text="a, b") == 200
+        assert annotate(found, kind="stop", trial=0) == 200
         assert found.ask("/api/studies/1/news.json").json != before
-        said = found.ask("/api/studies/1/trials.json").json["annotations"]
-        assert said == [
+        annotation = found.ask("/api/studies/1/trials.json").json["annotations"]
+        assert annotation == [
             {"trial": 1, "note": "odd", "tags": [], "is_to_stop": False},
             {"trial": None, "note": "", "tags": ["a", "b"], "is_to_stop": False},
             {"trial": 0, "note": "", "tags": [], "is_to_stop": True},
         ]
-        assert say(found, kind="note", trial=2, text="x") == 404
-        assert say(found, 7, kind="note", text="x") == 404
+        assert annotate(found, kind="note", trial=2, text="x") == 404
+        assert annotate(found, 7, kind="note", text="x") == 404
         for bad in ({"kind": "lost"}, {"kind": "note", "trial": "1"}, {"kind": "note", "trial": -1}, {"sql": "x"}, {}):
-            assert say(found, **bad) == 400
-        assert say(found, kind="note", text="x" * (MOST_CHARACTERS + 1)) == 400
-        assert found.ask("/api/studies/1/trials.json").json["annotations"] == said
+            assert annotate(found, **bad) == 400
+        assert annotate(found, kind="note", text="x" * (MOST_CHARACTERS + 1)) == 400
+        assert found.ask("/api/studies/1/trials.json").json["annotations"] == annotation

@@ -98,15 +98,15 @@ def test_ended_trials_are_not_read_again(keeper, storage, monkeypatch):
     keeper.end(1, 0.5)
     study = storage.study(keeper.key)
     study.refresh()
-    asked: list[int] = []
+    computed: list[int] = []
     real = Ledger.trial
-    monkeypatch.setattr(Ledger, "trial", lambda self, key, number: asked.append(number) or real(self, key, number))
+    monkeypatch.setattr(Ledger, "trial", lambda self, key, number: computed.append(number) or real(self, key, number))
     for _ in range(3):
         study.refresh()
-    assert asked == []
+    assert computed == []
     keeper.end(0, 0.6)
     study.refresh()
-    assert asked == [0]
+    assert computed == [0]
 
 
 def test_looks_in_quick_succession_are_one(keeper, storage, monkeypatch):

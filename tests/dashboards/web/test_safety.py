@@ -139,8 +139,8 @@ def test_writing_methods_are_refused(asker: DashboardClient, method: str) -> Non
 
 
 def test_only_own_page_writes_unless_read_only(sample_storage: str) -> None:
-    path, said = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
-    as_json = {"method": "POST", "body": said, "Content_Type": "application/json"}
+    path, note = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
+    as_json = {"method": "POST", "body": note, "Content_Type": "application/json"}
     with dashboard_of(sample_storage, AccessPolicy(read_only=True)) as found:
         assert found.ask(path, **as_json).status == 403
         assert 'data-write="no"' in found.ask("/studies/1/").body.decode()

@@ -52,9 +52,9 @@ def test_a_study_is_looked_over(study, capsys):
     assert found["speed"]["slot_bytes"] > 0
     assert found["forecast"]["most_seconds"] == pytest.approx(30 * found["forecast"]["trial_seconds"])
     assert found["machine"]["workers"] == 1
-    told = " ".join(found["warnings"])
-    assert " examples are cut to 8 tokens. Raise task.max_tokens." in told
-    assert "cannot show a difference of 2 points" in told
+    warnings = " ".join(found["warnings"])
+    assert " examples are cut to 8 tokens. Raise task.max_tokens." in warnings
+    assert "cannot show a difference of 2 points" in warnings
     assert list(study.parent.glob("*.db")) == []
 
 

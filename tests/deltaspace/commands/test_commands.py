@@ -75,11 +75,11 @@ def test_a_query_is_written_to_a_file_by_its_name(run, tmp_path, capsys, suffix)
 
 
 def test_a_file_that_appears_while_a_query_runs_is_left_as_it_is(run, tmp_path, monkeypatch, capsys):
-    file, asked = tmp_path / "answer.csv", run_query
+    file, real_query = tmp_path / "answer.csv", run_query
 
     def slow(*words: object) -> object:
         file.write_text("somebody else's")
-        return asked(*words)  # type: ignore[arg-type]
+        return real_query(*words)  # type: ignore[arg-type]
 
     monkeypatch.setattr("studies.analysis.sql.run_query", slow)
     assert main(["query", "select number from trials", "--output", str(file)]) == 2

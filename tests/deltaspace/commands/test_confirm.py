@@ -120,16 +120,16 @@ def test_studies_lists_a_confirmation_as_one(run):
 def test_show_prints_the_output_of_confirm(run):
     printed = run("reviews", "--quiet")[1]
     assert run("reviews-confirm", name="show") == (0, printed, "")
-    told = json.loads(run("reviews-confirm", "--json", name="show")[1])
-    assert told["confirmation"]["comparisons"]
+    shown = json.loads(run("reviews-confirm", "--json", name="show")[1])
+    assert shown["confirmation"]["comparisons"]
 
 
 def test_too_few_seeds_are_warned_of_before_anything_runs(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "3", "--quiet")
     assert code == 0
-    said = "3 seeds are too few to show any difference to 3 baselines: --seeds 5."
-    assert err.startswith(f"reviews-confirm: {said}")
-    assert said in " ".join(out.split())
+    message = "3 seeds are too few to show any difference to 3 baselines: --seeds 5."
+    assert err.startswith(f"reviews-confirm: {message}")
+    assert message in " ".join(out.split())
 
 
 def test_the_defaults_are_those_of_a_request():

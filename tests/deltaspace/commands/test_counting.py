@@ -85,7 +85,7 @@ def test_bitfit_without_biases_counts_zero_and_is_invalid(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["count", "lora_qv", "--set", "r=wide"], "rank must be a whole number of at least 1; got wide."),
         (["count", "lora_qv", "--set", "r="], "a setting must look like r=64; got 'r='."),
@@ -102,11 +102,11 @@ def test_bitfit_without_biases_counts_zero_and_is_invalid(run):
         (["count", "induser"], "Did you mean 'inducer'?"),
     ],
 )
-def test_a_wrong_setting_is_one_line(arguments, said, capsys):
+def test_a_wrong_setting_is_one_line(arguments, message, capsys):
     code = main([*arguments, "--backbone", str(BACKBONES / "roberta_base")])
     printed = capsys.readouterr()
     assert (code, printed.out) == (2, "")
-    assert said in printed.err
+    assert message in printed.err
     assert printed.err.count("\n") == 1
 
 

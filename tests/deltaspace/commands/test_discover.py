@@ -32,10 +32,10 @@ def run(storage, monkeypatch, ran) -> Callable[..., tuple[int, str, str]]:
 def test_some_views_are_json_with_their_tables(run):
     code, out, err = run("discover", "trivial", "--view", "sizes", "--view", "matters", "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert [view["name"] for view in told["views"]] == ["sizes", "matters"]
-    assert {"choice", "share", "low", "high", "matters"} == set(told["views"][1]["rows"][0])
-    assert told["summary"] == []
+    printed = json.loads(out)
+    assert [view["name"] for view in printed["views"]] == ["sizes", "matters"]
+    assert {"choice", "share", "low", "high", "matters"} == set(printed["views"][1]["rows"][0])
+    assert printed["summary"] == []
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def found() -> Discovered:
 
 
 def shown(found: Discovered, *, is_whole: bool) -> list[str]:
-    cards, said = found
-    renderable = discovery_renderable(cards, title="[bold]docstrings[/]", summary=said, is_whole=is_whole)
+    cards, sentences = found
+    renderable = discovery_renderable(cards, title="[bold]docstrings[/]", summary=sentences, is_whole=is_whole)
     return screen(renderable, 100).splitlines()
 
 

@@ -28,7 +28,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["show", "nope"], 2, "it contains: sample"),
         (["show", "smaple"], 2, "Did you mean 'sample'?"),
@@ -62,14 +62,14 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
         (["describe", "sample", "1", "--set", "r=3"], 2, "published methods"),
     ],
 )
-def test_error_is_one_line_with_its_exit_code(capsys, arguments, code, said):
+def test_error_is_one_line_with_its_exit_code(capsys, arguments, code, message):
     got_code, line = refused(capsys, *arguments)
-    assert said in line
+    assert message in line
     assert got_code == code
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--trials",), "trials: must be at most 1000000; got '1000000"),
         (("--workers",), "fleet.workers: must be auto or a whole number from 1 to 1,000,000; got"),
@@ -79,12 +79,12 @@ def test_error_is_one_line_with_its_exit_code(capsys, arguments, code, said):
         (("--set", "training.batch_size"), "training.batch_size: must be at most 1000000; got"),
     ],
 )
-def test_numbers_without_bound_are_refused(capsys, options, said):
+def test_numbers_without_bound_are_refused(capsys, options, message):
     huge = "1" + 30 * "0"
     words = [options[0], f"{options[1]}={huge}" if len(options) > 1 else huge]
     assert main(["launch", "docstrings", *words]) == 2
     _, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(said)
+    assert line.startswith(message)
 
 
 def test_all_problems_of_a_study_file_are_listed(capsys, tmp_path):

@@ -55,10 +55,10 @@ def test_a_label_of_numbers_may_be_a_class_or_a_scale(run_init, here):
 
 def test_a_file_becomes_a_commented_study_file(run_init, here):
     write_csv(here / "reviews.csv")
-    told = run_init("reviews.csv")
-    assert told.splitlines()[0].startswith("classification: train ")
-    assert "validation: carved from train by a hash of the text" in told
-    assert told.endswith("wrote reviews.yaml; look it over, then: deltaspace check reviews.yaml\n")
+    printed = run_init("reviews.csv")
+    assert printed.splitlines()[0].startswith("classification: train ")
+    assert "validation: carved from train by a hash of the text" in printed
+    assert printed.endswith("wrote reviews.yaml; look it over, then: deltaspace check reviews.yaml\n")
     text = (here / "reviews.yaml").read_text()
     assert "# reads review, learns verdict\n" in text
     assert "# measured by accuracy; metric may be: accuracy, f1, matthews\n" in text

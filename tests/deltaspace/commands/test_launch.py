@@ -140,7 +140,7 @@ def test_log_appends_events_as_json_lines(launched, tmp_path, capsys):
     assert main(["launch", "docstrings", "--quiet", "--log", str(log)]) == 0
     launched.after = LaunchError("the workers cannot be started.")
     assert main(["launch", "docstrings", "--log", str(log)]) == 1
-    told = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [one["event"] for one in told] == ["launch", "end", "launch", "end"]
-    assert [one["reason"] for one in told[1::2]] == [launched.reason, "the workers cannot be started."]
-    assert [one["finished"] for one in told[1::2]] == [True, False]
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [one["event"] for one in events] == ["launch", "end", "launch", "end"]
+    assert [one["reason"] for one in events[1::2]] == [launched.reason, "the workers cannot be started."]
+    assert [one["finished"] for one in events[1::2]] == [True, False]

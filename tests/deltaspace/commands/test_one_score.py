@@ -32,8 +32,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     folder = tmp_path_factory.mktemp("one")
     (folder / "truth").mkdir()
     truth = Planted(f"sqlite:///{folder / 'truth' / 'ledger.db'}", TRIALS).truth(4)
-    luck = {**dict.fromkeys(range(TRIALS), -0.2), 4: SCORES[0] - truth}
-    made = Planted(f"sqlite:///{folder / 'ledger.db'}", TRIALS, luck=luck)
+    noise_of_trials = {**dict.fromkeys(range(TRIALS), -0.2), 4: SCORES[0] - truth}
+    made = Planted(f"sqlite:///{folder / 'ledger.db'}", TRIALS, noise_of_trials=noise_of_trials)
     for score in SCORES[1:]:
         made.replicate(4, score)
     return made
@@ -79,10 +79,10 @@ def test_every_surface_shows_the_mean_of_the_trainings(planted, printed):
         found["dashboard, trials"] = answer["ranking"]["repeated"]["4"]["score"]
     assert found == pytest.approx(dict.fromkeys(found, MEAN))
     for command in (["show", "planted"], ["best", "planted"], ["trial", "planted", "4"], ["studies"]):
-        said = printed(*command)
-        assert f"{MEAN:.4f}" in said, command
+        text = printed(*command)
+        assert f"{MEAN:.4f}" in text, command
         is_whole = command[0] in ("best", "trial")  # which list the trainings and their readings
-        assert is_whole or f"{SCORES[0]:.4f}" not in said, command
+        assert is_whole or f"{SCORES[0]:.4f}" not in text, command
 
 
 def test_a_replicate_keeps_its_own_score(planted, printed):
@@ -97,12 +97,12 @@ def interval(score: float) -> str:
 
 def test_interval_of_a_score_is_binomial_on_every_surface(planted):
     board = leaderboard(planted.ledger, "planted")
-    said = screen(leaderboard_table(board))
-    assert f"best accuracy: {interval(MEAN)}, trial 4" in said
-    assert f"{interval(MEAN)} ×3" in said
+    text = screen(leaderboard_table(board))
+    assert f"best accuracy: {interval(MEAN)}, trial 4" in text
+    assert f"{interval(MEAN)} ×3" in text
     for row in board.rows[1:]:
-        assert interval(row.score or 0.0) in said
-    assert f"± of a score: its 95% interval, by the sampling of the {EXAMPLES} examples that it is of." in said
+        assert interval(row.score or 0.0) in text
+    assert f"± of a score: its 95% interval, by the sampling of the {EXAMPLES} examples that it is of." in text
     best = replace(BEST, number=4, score=MEAN, stored_parameters=10)
     progress = replace(
         shown_progress(), top=(best,), just_ended=(best,), running=(), ended_here=1, examples=board.examples

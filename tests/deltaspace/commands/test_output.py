@@ -41,6 +41,6 @@ def test_text_of_others_is_escaped_where_it_cannot_be_encoded(encoding: str, mon
     monkeypatch.setattr(sys, "stderr", stream)
     assert main(["launch", "nö→\udcff"]) == 2
     stream.flush()
-    said = stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    printed = stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
     shown = {"ascii": r"n\xf6->", "latin-1": "nö->", "utf-8": "nö→"}[encoding]
-    assert f"there is no '{shown}\\udcff'" in said
+    assert f"there is no '{shown}\\udcff'" in printed

@@ -26,9 +26,9 @@ def test_a_study_is_planned_without_weights_data_or_tokenizer(study, capsys):
     planned = deltaspace.plan(
         study, overrides={"training.batch_tokens": 640, "task.max_tokens": 64}, gpu="24GB", pack=2
     )
-    told = " ".join(str(planned).split())
+    text = " ".join(str(planned).split())
     for part in ("planned on", "; 10 texts of 64 tokens a step", "RTX 4090", "a trial"):
-        assert part in told
+        assert part in text
     options = ["--set", "training.batch_tokens=640", "--set", "task.max_tokens=64", "--gpu", "24GB", "--pack", "2"]
     assert main(["plan", str(study), *options, "--json"]) == 0
     (device,) = json.loads(capsys.readouterr().out)["devices"]

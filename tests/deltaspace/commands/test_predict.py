@@ -154,7 +154,7 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (GOOD + '{"text": "red"\n', "line 2 of {} must be a JSON object; got: "),
         (GOOD + "[1]\n", "line 2 of {} must be a JSON object; got list."),
@@ -172,11 +172,11 @@ GOOD = json.dumps({"text": "red", "about": "sea"}) + "\n"
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "in.jsonl of "),
     ],
 )
-def test_bad_line_is_named_and_no_output_written(predict, tmp_path, lines, said):
+def test_bad_line_is_named_and_no_output_written(predict, tmp_path, lines, message):
     code, out, err = predict(lines)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
-    assert line.startswith("deltaspace: " + said.format(tmp_path / "in.jsonl"))
+    assert line.startswith("deltaspace: " + message.format(tmp_path / "in.jsonl"))
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
@@ -211,7 +211,7 @@ def test_truncated_texts_are_counted(predict, pairs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("--text", "text"), 2, "the text must be in 2 keys, as text, about; got text."),
         (("--batch-size", "0"), 2, "--batch-size"),
@@ -222,10 +222,10 @@ def test_truncated_texts_are_counted(predict, pairs, tmp_path):
         (("--backbone", "embedded"), 2, "the delta must be attached to the backbone it was trained on"),
     ],
 )
-def test_a_bad_option_is_one_line(predict, tmp_path, options, code, said):
+def test_a_bad_option_is_one_line(predict, tmp_path, options, code, message):
     found, out, err = predict(GOOD, *options)
     assert (found, out) == (code, "")
-    assert said in err.splitlines()[-1]
+    assert message in err.splitlines()[-1]
     assert not (tmp_path / "out.jsonl").exists()
 
 

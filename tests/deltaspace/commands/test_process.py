@@ -35,9 +35,9 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     process.stdout.close()
     assert process.stderr is not None
     with process.stderr:
-        said = process.stderr.read()
+        printed = process.stderr.read()
     process.wait(timeout=60)
-    assert b"Traceback" not in said
+    assert b"Traceback" not in printed
 
 
 INTERRUPTIBLE = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
@@ -60,11 +60,11 @@ def test_an_interruption_during_a_long_search_in_text_ends_at_once(sample_storag
             time.sleep(0.1)
         time.sleep(1)  # the query runs
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, printed = process.communicate(timeout=20)
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, said.lstrip()) == (130, "deltaspace: interrupted.\n")
+    assert (process.returncode, printed.lstrip()) == (130, "deltaspace: interrupted.\n")
 
 
 DEEP = ("torch", "ray", "transformers", "optuna", "sqlalchemy")

@@ -80,7 +80,7 @@ def test_published_points_alone_have_a_space_too(run):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("nowhere.yaml",), 2, "there is no nowhere.yaml"),
         (("docstrings", "--draw", "-1"), 2, "--draw"),
@@ -88,8 +88,8 @@ def test_published_points_alone_have_a_space_too(run):
         (("docstrings", "--set", "budget=10"), 2, "must allow at least one configuration; got 10 parameters"),
     ],
 )
-def test_invalid_space_is_reported(options, code, said, capsys):
+def test_invalid_space_is_reported(options, code, message, capsys):
     assert main(["space", *options]) == code
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert said in printed.err
+    assert message in printed.err

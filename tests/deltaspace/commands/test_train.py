@@ -64,8 +64,8 @@ def test_a_method_is_resized_to_the_budget_and_trained_into_a_folder(train, stud
     assert code == 0, err
     result = json.loads(out)
     assert [reading["step"] for reading in result["readings"]] == [3]
-    *told, step = [line.split(":")[0] for line in err.splitlines()]
-    assert told == ["train", "train", "validation", "test"]  # of rows that are dropped, and of texts that are cut
+    *lines, step = [line.split(":")[0] for line in err.splitlines()]
+    assert lines == ["train", "train", "validation", "test"]  # of rows that are dropped, and of texts that are cut
     assert step == "step 3 of 3"
     assert 500 < result["stored_parameters"] <= 600
     assert result["files"] == ["README.md", "delta.json", "delta.safetensors"]
@@ -129,7 +129,7 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("what", "options", "code", "said"),
+    ("what", "options", "code", "message"),
     [
         ("lora_qw", (), 2, "no published method 'lora_qw'"),
         ("lora_qv:r=0", (), 2, "r"),
@@ -141,12 +141,12 @@ def test_a_folder_that_exists_is_refused_before_anything_is_trained(train, tmp_p
         ("lora_qv", ("--backbone", "./nowhere"), 2, "nowhere"),
     ],
 )
-def test_bad_input_is_one_line_without_files(train, tmp_path, what, options, code, said):
+def test_bad_input_is_one_line_without_files(train, tmp_path, what, options, code, message):
     found, out, err = train(what, tmp_path / "new", *options)
     assert (found, out) == (code, ""), err
     (line,) = err.splitlines()
     assert line.startswith("deltaspace: ")
-    assert said in line
+    assert message in line
     assert list(tmp_path.iterdir()) == []
 
 

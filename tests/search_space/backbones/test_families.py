@@ -42,10 +42,10 @@ def read(config: Mapping[str, object], without: str | None = None, **changed: ob
 def test_unknown_model_type_error_lists_all_and_the_nearest():
     with pytest.raises(UnsupportedBackboneError) as caught:
         family_of({"model_type": "robrta"})
-    known = ", ".join(model_type for family in FAMILIES.values() for model_type in family.model_types)
-    assert known.startswith("roberta, xlm-roberta, bert, ")
+    all_types = ", ".join(model_type for family in FAMILIES.values() for model_type in family.model_types)
+    assert all_types.startswith("roberta, xlm-roberta, bert, ")
     assert str(caught.value) == (
-        f"model_type of a backbone config must be one of {known}; got 'robrta'. Did you mean 'roberta'?"
+        f"model_type of a backbone config must be one of {all_types}; got 'robrta'. Did you mean 'roberta'?"
     )
 
 

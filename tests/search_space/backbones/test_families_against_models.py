@@ -61,7 +61,7 @@ class Wired:
     base: nn.Module
     shape: BackboneShape
     table: PortTable
-    seen: dict[tuple[Sublayer, Port], Tensor] = field(default_factory=dict)
+    recorded: dict[tuple[Sublayer, Port], Tensor] = field(default_factory=dict)
     calls: list[tuple[nn.Module, tuple[Tensor, ...], Tensor]] = field(default_factory=list)
 
     @property
@@ -84,7 +84,7 @@ class Wired:
     def compute(self, sublayer: Sublayer, read: Port, write: Port) -> Tensor:
         """Compute the frozen map from a port that is read to one that is written."""
         place = self.ports_of(sublayer)[write]
-        made: Tensor = self.block(sublayer).get_submodule(place.module)(self.seen[sublayer, read])
+        made: Tensor = self.block(sublayer).get_submodule(place.module)(self.recorded[sublayer, read])
         return made[..., place.columns(made.shape[-1])]
 
 
@@ -121,10 +121,10 @@ def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wi
         def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
             whole = inputs[0] if place.side == "input" else output
             whole = whole[0] if isinstance(whole, tuple) else whole
-            if key in wired.seen:  # projections of DeBERTa read positions after the tokens
+            if key in wired.recorded:  # projections of DeBERTa read positions after the tokens
                 assert wired.table.relative_positions is not None
                 return
-            wired.seen[key] = whole[..., place.columns(whole.shape[-1])]
+            wired.recorded[key] = whole[..., place.columns(whole.shape[-1])]
 
         return hook
 
@@ -186,12 +186,12 @@ def test_biased_ports_and_stack_norms_are_the_biases_of_the_model(name):
     for site, port in shape.biased_ports:
         expected += [shape.port_width(port)] * len(shape.sublayers(site))
     # Biases of another width than the model's, before its first block, are no ports; nor is the pooler's.
-    elsewhere = ("pooler.", "embeddings.LayerNorm.", "embeddings_project.") if shape.embedding_width else ("pooler.",)
+    outside = ("pooler.", "embeddings.LayerNorm.", "embeddings_project.") if shape.embedding_width else ("pooler.",)
     present = [
         # GPT-2 holds query, key and value in one module; its bias is theirs in a row.
         size
         for path, bias in wired.model.named_parameters()
-        if path.endswith("bias") and not path.startswith(elsewhere)
+        if path.endswith("bias") and not path.startswith(outside)
         for size in [bias.numel() // fused(path)] * fused(path)
     ]
     assert sorted(present) == sorted(expected)
@@ -206,7 +206,7 @@ def test_every_port_carries_a_tensor_of_its_width_at_every_layer(wired):
                 sublayer.site is Site.CROSS and port in cross_reads_the_encoder
             )
             tokens = SOURCE if of_encoder or wired.shape.kind is StackKind.DECODER else TARGET
-            assert wired.seen[sublayer, port].shape == (*tokens, wired.shape.port_width(port))
+            assert wired.recorded[sublayer, port].shape == (*tokens, wired.shape.port_width(port))
 
 
 @every_config
@@ -217,7 +217,7 @@ def test_projections_read_and_write_ports_of_the_design_space(wired):
         for read, writes in reads.items():
             for write in writes:
                 if {read, write} <= wired.ports_of(sublayer).keys():
-                    torch.testing.assert_close(wired.compute(sublayer, read, write), wired.seen[sublayer, write])
+                    torch.testing.assert_close(wired.compute(sublayer, read, write), wired.recorded[sublayer, write])
 
 
 @every_config
@@ -229,9 +229,9 @@ def test_the_hidden_units_are_those_after_the_activation(wired):
         if not wired.shape.has(Site.FFN, Port.U):
             assert Port.M not in wired.ports_of(sublayer)
             continue
-        up = wired.seen[sublayer, Port.U]
-        hidden = activate(wired.seen[sublayer, Port.G]) * up if wired.shape.gated_ffn else activate(up)
-        torch.testing.assert_close(wired.seen[sublayer, Port.M], hidden)
+        up = wired.recorded[sublayer, Port.U]
+        hidden = activate(wired.recorded[sublayer, Port.G]) * up if wired.shape.gated_ffn else activate(up)
+        torch.testing.assert_close(wired.recorded[sublayer, Port.M], hidden)
 
 
 @every_config
@@ -239,8 +239,8 @@ def test_cross_attention_keys_and_values_come_from_the_encoder(wired):
     outcome = wired.run()
     for sublayer in wired.shape.sublayers(Site.ATTENTION):
         is_cross = sublayer.site is Site.CROSS
-        source = outcome.encoder_last_hidden_state if is_cross else wired.seen[sublayer, Port.X_ATTN]
-        torch.testing.assert_close(wired.seen[sublayer, Port.CTX], source)
+        source = outcome.encoder_last_hidden_state if is_cross else wired.recorded[sublayer, Port.X_ATTN]
+        torch.testing.assert_close(wired.recorded[sublayer, Port.CTX], source)
 
 
 def behind(block: nn.Module, site: Site) -> nn.Module:
@@ -264,18 +264,21 @@ def test_residual_streams_run_from_sublayer_to_sublayer(wired):
         stream = None
         for sublayer in sorted(own, key=lambda sublayer: (sublayer.layer, order(sublayer.site))):
             is_ffn = sublayer.site is Site.FFN
-            seen = {port: wired.seen[sublayer, port] for port in wired.ports_of(sublayer)}
-            got, reads = seen[Port.RES_F if is_ffn else Port.RES_IN], seen[Port.X_FFN if is_ffn else Port.X_ATTN]
-            added = behind(wired.block(sublayer), sublayer.site)(seen[Port.F if is_ffn else Port.O])
+            recorded = {port: wired.recorded[sublayer, port] for port in wired.ports_of(sublayer)}
+            got, reads = (
+                recorded[Port.RES_F if is_ffn else Port.RES_IN],
+                recorded[Port.X_FFN if is_ffn else Port.X_ATTN],
+            )
+            added = behind(wired.block(sublayer), sublayer.site)(recorded[Port.F if is_ffn else Port.O])
             total = got + factor * added
             norm = wired.block(sublayer).get_submodule(wired.ports_of(sublayer)[Port.NORM].module)
             assert stream is None or torch.allclose(got, stream)
             torch.testing.assert_close(reads, norm(got) if is_pre else got)
             of_branch = placement is NormPlacement.BRANCH
-            torch.testing.assert_close(seen[Port.NORM], added if of_branch else norm(got if is_pre else total))
+            torch.testing.assert_close(recorded[Port.NORM], added if of_branch else norm(got if is_pre else total))
             if is_ffn:
-                torch.testing.assert_close(seen[Port.SUM], total)
-            stream = seen[Port.NORM] if placement is NormPlacement.POST else total
+                torch.testing.assert_close(recorded[Port.SUM], total)
+            stream = recorded[Port.NORM] if placement is NormPlacement.POST else total
 
 
 @every_config
@@ -291,7 +294,7 @@ def test_listed_modules_call_the_attention_function_on_q_k_v(wired):
         inputs, heads = by_module[id(module)]
         norms = {Port.Q: getattr(module, "q_norm", None), Port.K: getattr(module, "k_norm", None)}
         for port, given in zip((Port.Q, Port.K, Port.V), inputs, strict=True):
-            norm, whole = norms.get(port), wired.seen[sublayer, port]
+            norm, whole = norms.get(port), wired.recorded[sublayer, port]
             is_of_all = norm is not None and norm.weight.numel() == whole.shape[-1]
             whole = norm(whole) if norm is not None and is_of_all else whole
             # (B, T, H * D) -> (B, H, T, D)
@@ -304,7 +307,7 @@ def test_listed_modules_call_the_attention_function_on_q_k_v(wired):
             torch.testing.assert_close(given[:, :, tokens], split[:, :, tokens])
             is_turned = is_rotated and getattr(module, "use_rope", True)
             assert not is_turned or not torch.allclose(given, split)
-        torch.testing.assert_close(heads.flatten(2), wired.seen[sublayer, Port.CONCAT])
+        torch.testing.assert_close(heads.flatten(2), wired.recorded[sublayer, Port.CONCAT])
 
 
 @pytest.mark.parametrize("name", CONFIGS)

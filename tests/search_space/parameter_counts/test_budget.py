@@ -302,8 +302,8 @@ def divided_like(pairs: Sequence[tuple[Edit, ...]], solved: Configuration) -> li
 
 def test_side_without_a_split_has_one_width(roberta):
     structure = Configuration(edits=(PREFIX, LORA_Q, ADAPTER))
-    alike = solve(structure, roberta, attention_share=0.5, parameters=600_000)
-    assert len({edit.sized_form.width for edit in alike.attention if edit.sized_form}) == 1
+    unsplit = solve(structure, roberta, attention_share=0.5, parameters=600_000)
+    assert len({edit.sized_form.width for edit in unsplit.attention if edit.sized_form}) == 1
     solved = solve(structure, roberta, attention_share=0.5, parameters=600_000, splits={(PREFIX,): 0.9})
     prefix, lora = (edit.sized_form.width for edit in solved.attention if edit.sized_form)
     assert prefix > 5 * lora

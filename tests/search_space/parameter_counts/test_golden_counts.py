@@ -85,9 +85,9 @@ def test_golden_count_is_reproduced_by_python_and_command(record, shape_named, c
     settings = [f"--set={name}={value}" for name, value in attached.items()]
     folder = str(DATA / "backbones" / record["backbone"])
     code = main(["count", record["method"], "--backbone", folder, *settings, "--json"])
-    said = capsys.readouterr()
-    assert (code, said.err) == (0, "")
-    counted = json.loads(said.out)
+    printed = capsys.readouterr()
+    assert (code, printed.err) == (0, "")
+    counted = json.loads(printed.out)
     assert counted["conventions"] == found
     assert set(counted["meanings"]) == set(counted["percentages"]) == set(counted["conventions"])
     total = GOLDEN["backbones"][record["backbone"]]["total"]
@@ -153,8 +153,8 @@ def test_published_percentages_are_the_rounded_counts(shape_named):
         found = all_counts(record["method"], shape, settings_of(record))[row["convention"]]
         assert row["denominator"] == (MBART_PARAMETERS if "mBART" in row.get("note", "") else shape.parameters)
         percent, unit = 100 * found / row["denominator"], 10 ** row["decimals"]
-        ways = {"floor": math.floor(percent * unit) / unit, "round": round(percent, row["decimals"])}
-        fitting = "_and_".join(way for way in ("round", "floor") if ways[way] == row["pct"])
+        roundings = {"floor": math.floor(percent * unit) / unit, "round": round(percent, row["decimals"])}
+        fitting = "_and_".join(way for way in ("round", "floor") if roundings[way] == row["pct"])
         assert (fitting or "NOT_REPRODUCED") == row["reproduced_by"], record["id"]
         assert round(percent, 5) == row["pct_exact"]
         checked += 1
@@ -164,8 +164,8 @@ def test_published_percentages_are_the_rounded_counts(shape_named):
 def test_bart_rows_are_cut_off_and_roberta_rows_are_rounded():
     """Test rows where the two ways differ; the rows of table 6 near 0.1% are rounded all the same."""
     differ = [(record, row) for record, row in printed(RECORDS) if row["reproduced_by"] in ("floor", "round")]
-    ways = {(record["backbone"], row["reproduced_by"]) for record, row in differ if row["pct_exact"] > 0.1}
-    assert ways == {("bart_large", "floor"), ("roberta_base", "round"), ("gpt2", "round")}
+    roundings = {(record["backbone"], row["reproduced_by"]) for record, row in differ if row["pct_exact"] > 0.1}
+    assert roundings == {("bart_large", "floor"), ("roberta_base", "round"), ("gpt2", "round")}
 
 
 def test_the_errata_are_those_listed_and_are_off_indeed(shape_named):

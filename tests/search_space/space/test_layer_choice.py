@@ -65,9 +65,9 @@ def test_all_nonempty_sets_of_sixths_are_suggested(depth):
     assert found[(False,) * 6] == found[(True,) * 6]
     for bits, layers in found.items():
         assert layers.block_indices(depth)
-        told = layer_parameters("ffn", ("pattern",), depth, layers)
-        assert told is not None
-        assert [told[name] for name in sixth_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
+        parameters = layer_parameters("ffn", ("pattern",), depth, layers)
+        assert parameters is not None
+        assert [parameters[name] for name in sixth_names("ffn")] == [BITS[bit or not any(bits)] for bit in bits]
 
 
 def test_sixths_are_consecutive_and_of_even_length():

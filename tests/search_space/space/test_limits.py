@@ -81,9 +81,9 @@ def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
         found = space.suggest(RandomTrial(seed))
         assert extra_flops(found.configuration, roberta) <= most
         share = float(found.parameters.get("attention_share", 0.5))
-        told = free.parameters_of(found.configuration, peak_lrs=rates_of(found), share=share)
-        assert told is not None
-        without = free.suggest(told)
+        parameters = free.parameters_of(found.configuration, peak_lrs=rates_of(found), share=share)
+        assert parameters is not None
+        without = free.suggest(parameters)
         if extra_flops(without.configuration, roberta) <= most:
             assert found.configuration == without.configuration
         else:

@@ -98,9 +98,9 @@ def test_a_side_is_split_where_both_edits_have_a_size(roberta):
     splits = 0
     for _ in range(400):
         candidate = space.suggest(trial)
-        asked = candidate.parameters
+        parameters = candidate.parameters
         for side in ("attention", "ffn"):
-            if f"{side}_split" not in asked:
+            if f"{side}_split" not in parameters:
                 continue
             splits += 1
             points = space.points_in(candidate.configuration)
@@ -110,7 +110,7 @@ def test_a_side_is_split_where_both_edits_have_a_size(roberta):
             halves = [count_edits(half, roberta).stored for half in (edits[: len(first.edits)], edits)]
             # one more row at one sublayer of each edit of the pair, and what the smallest edits take
             steps = sum(count_edits(point.edits, roberta).stored for point in (first, second))
-            assert abs(halves[0] - float(asked[f"{side}_split"]) * halves[1]) <= steps
+            assert abs(halves[0] - float(parameters[f"{side}_split"]) * halves[1]) <= steps
     assert splits > 50
 
 
@@ -142,10 +142,10 @@ def test_published_methods_with_two_edits_are_points_of_the_space(method, robert
     points = space.points_in(candidate.configuration)
     assert points is not None
     assert len(points["attention"]) == 2
-    told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate))
-    assert told is not None
-    assert told["attention.edits"] == "2"
-    again = space.suggest(told)
+    parameters = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate))
+    assert parameters is not None
+    assert parameters["attention.edits"] == "2"
+    again = space.suggest(parameters)
     assert space.points_in(again.configuration) == points
     # the sizes are the published ones but for a row of each edit, which the order of solving may move
     steps = sum(count_edits(edits_of(one), roberta).stored for one in points.values())

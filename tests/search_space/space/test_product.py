@@ -30,10 +30,10 @@ FEW = {
 
 @pytest.mark.parametrize("site", [Site.ATTENTION, Site.FFN, Site.STACK])
 def test_every_element_is_edits_or_names_the_rule_that_refuses_it(site, roberta):
-    seen = dict(every_element(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
+    elements = dict(every_element(site, roberta, FEW if site is not Site.STACK else {"form": ("const",)}))
     values = values_of(FEW if site is not Site.STACK else {"form": ("const",)})
-    assert len(seen) == sum(map(len, families(site, {**EVERYTHING, **values})))
-    for path, outcome in seen.items():
+    assert len(elements) == sum(map(len, families(site, {**EVERYTHING, **values})))
+    for path, outcome in elements.items():
         form = dict(path)["form"]
         assert [name for name, _ in path] == ["form", "write", "read", "heads", *FORMS[form].dimensions, "gate"]
         if isinstance(outcome, InvalidEditError):
@@ -87,10 +87,10 @@ def family(form: str, write: Port, read: Port | None, heads: Heads = Heads.SINGL
 
 
 def test_edit_has_the_given_values(roberta):
-    said = {"activation": Activation.TANH, "norm": OwnNorm.OUTPUT, "bias": False, "init": Init.INDUCER}
+    values = {"activation": Activation.TANH, "norm": OwnNorm.OUTPUT, "bias": False, "init": Init.INDUCER}
     gate = LearnedScale(per=ScalePer.CHANNEL)
-    (adapter,) = family("bottleneck", Port.O, Port.CONCAT, **said, reparameterization=None, gate=gate).points(roberta)
-    assert adapter.edits == (edit("o", "concat", Bottleneck(width=1, **said), gate),)
+    (adapter,) = family("bottleneck", Port.O, Port.CONCAT, **values, reparameterization=None, gate=gate).points(roberta)
+    assert adapter.edits == (edit("o", "concat", Bottleneck(width=1, **values), gate),)
     usual = {"activation": Activation.GELU, "bias": True}
     own = family("phm", Port.F, Port.F, **usual, products=2, factors=None, sharing=False, gate=Add())
     (kronecker,) = own.points(roberta)
@@ -104,8 +104,8 @@ def test_adapters_have_biases_except_at_keys(roberta):
         found = set()
         for write, read in reads.items():
             heads = Heads.QUERY if write is Port.HEAD else Heads.SINGLE
-            beside = {"activation": Activation.RELU} if form == "bottleneck" else {}
-            (point,) = family(form, write, read, heads, **beside, bias=BIASES[text], gate=Add()).points(roberta)
+            more = {"activation": Activation.RELU} if form == "bottleneck" else {}
+            (point,) = family(form, write, read, heads, **more, bias=BIASES[text], gate=Add()).points(roberta)
             found |= {one.write.value for one in point.edits if one.form.bias}
         return found
 

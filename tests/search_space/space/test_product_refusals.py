@@ -116,7 +116,7 @@ def _breaks_widths(choices: Choices, backbone: BackboneShape) -> bool:
 def test_combination_is_refused_iff_it_breaks_the_named_rule(name, site, shape_named):
     backbone = shape_named(name)
     legal = refused = 0
-    seen: set[str] = set()
+    rules: set[str] = set()
     for path, outcome in every_element(site, backbone, KNOWN):
         broken = broken_rules(dict(path), site, backbone)
         if not isinstance(outcome, InvalidEditError):
@@ -125,8 +125,8 @@ def test_combination_is_refused_iff_it_breaks_the_named_rule(name, site, shape_n
             continue
         assert outcome.rule in broken, path
         assert RULES[outcome.rule] in str(outcome), path
-        seen.add(outcome.rule)
+        rules.add(outcome.rule)
         refused += 1
     assert legal > 1_000
     assert refused > 10 * legal
-    assert seen >= {"read", "gate", "V1", "mul", "dead"}
+    assert rules >= {"read", "gate", "V1", "mul", "dead"}

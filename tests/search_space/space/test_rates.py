@@ -70,7 +70,9 @@ def test_the_ends_of_a_range_are_proposed_in_spite_of_rounding(end, roberta):
         candidate = space.suggest(draw)
         sides = {"attention": candidate.configuration.attention, "ffn": candidate.configuration.ffn}
         rates = {side: space.peak_lr_range(edits)[end] for side, edits in sides.items() if edits}
-        told = space.parameters_of(candidate.configuration, peak_lrs=rates)
-        assert told is not None
-        asked = [value for name, value in told.items() if name.startswith("learning_rate.")]
-        assert asked == [space.options.learning_rates[n.partition(".")[2]][end] for n in told if "learning_rate." in n]
+        parameters = space.parameters_of(candidate.configuration, peak_lrs=rates)
+        assert parameters is not None
+        peaks = [value for name, value in parameters.items() if name.startswith("learning_rate.")]
+        assert peaks == [
+            space.options.learning_rates[n.partition(".")[2]][end] for n in parameters if "learning_rate." in n
+        ]

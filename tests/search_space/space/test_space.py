@@ -133,14 +133,14 @@ def test_attention_share_is_the_proposed_one_within_a_step(roberta):
 
 
 def test_share_is_a_parameter_only_with_two_sized_sides(roberta):
-    space, trial, seen = SearchSpace(shape=roberta, budget=HALF_PERCENT), RandomTrial(9), set()
+    space, trial, cases = SearchSpace(shape=roberta, budget=HALF_PERCENT), RandomTrial(9), set()
     for _ in range(200):
         candidate = space.suggest(trial)
         sides = (candidate.configuration.attention, candidate.configuration.ffn)
         both_sized = all(any(edit.sized_form for edit in side) for side in sides)
         assert ("attention_share" in candidate.parameters) is both_sized
-        seen.add(both_sized)
-    assert seen == {True, False}
+        cases.add(both_sized)
+    assert cases == {True, False}
 
 
 @pytest.mark.slow
@@ -200,8 +200,8 @@ def test_learning_rates_are_log_uniform_in_their_forms_range(roberta):
 def test_equal_forms_share_a_rate_and_others_have_their_own(roberta):
     space = SearchSpace(shape=roberta, budget=HALF_PERCENT)
     rates = {"learning_rate.bottleneck": 0.002, "learning_rate.softmax_memory": 0.03}
-    alike = space.suggest(FixedTrial(**rates, attention__form="bottleneck", ffn__form="bottleneck"))
-    assert (alike.attention_learning_rate, alike.ffn_learning_rate) == (0.002, 0.002)
+    equal_rates = space.suggest(FixedTrial(**rates, attention__form="bottleneck", ffn__form="bottleneck"))
+    assert (equal_rates.attention_learning_rate, equal_rates.ffn_learning_rate) == (0.002, 0.002)
     unlike = space.suggest(FixedTrial(**rates, attention__form="softmax_memory", ffn__form="bottleneck"))
     assert (unlike.attention_learning_rate, unlike.ffn_learning_rate) == (0.03, 0.002)
 
@@ -319,10 +319,12 @@ def test_chosen_layers_are_cut_from_the_first_on(roberta):
     for _ in range(100):
         found = space.suggest(trial)
         assert_sound(found, roberta, 8 * ROW)
-        asked = suggest_layers("attention", space.layers, 12, ParameterRecorder(found.parameters, space.parameters()))
+        suggested = suggest_layers(
+            "attention", space.layers, 12, ParameterRecorder(found.parameters, space.parameters())
+        )
         ((*kept,),) = layers_of(found.configuration.edits)
-        assert kept == list(asked.block_indices(12)[-len(kept) :])
-        is_cut.append(len(kept) < len(asked.block_indices(12)))
+        assert kept == list(suggested.block_indices(12)[-len(kept) :])
+        is_cut.append(len(kept) < len(suggested.block_indices(12)))
     assert {*is_cut} == {False, True}
 
 
@@ -496,13 +498,13 @@ def test_separate_kinds_of_attention_have_independent_edits(bart):
     kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
     assert list(space.trees) == list(space.parts) == [kind.value for kind in kinds]
     assert len(space.placements) == 15
-    seen, forms = set(), set()
+    kinds_seen, forms = set(), set()
     for _ in range(400):
         sites = {edit.site: edit.form.name for edit in space.suggest(trial).configuration.edits}
-        seen.add(frozenset(sites))
+        kinds_seen.add(frozenset(sites))
         forms.add((sites.get(Site.ENCODER_SELF), sites.get(Site.CROSS)))
-    assert len(seen) == 15
-    assert {Site.ATTENTION} & {site for sites in seen for site in sites} == set()
+    assert len(kinds_seen) == 15
+    assert {Site.ATTENTION} & {site for sites in kinds_seen for site in sites} == set()
     assert {("bottleneck", "lowrank"), ("lowrank", "bottleneck"), ("diag", None)} <= forms
 
 

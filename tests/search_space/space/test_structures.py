@@ -34,18 +34,20 @@ def test_the_parameters_of_a_proposal_are_those_that_it_was_proposed_with(name, 
     for _ in range(60):
         candidate = space.suggest(trial)
         share = candidate.parameters.get("attention_share", 0.5)
-        told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=float(share))
-        assert told is not None
-        again = space.suggest(told)
+        parameters = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=float(share))
+        assert parameters is not None
+        again = space.suggest(parameters)
         assert again.configuration == candidate.configuration
         assert again.fingerprint == candidate.fingerprint
         if name.startswith("pairs"):
             continue  # the two may be told in the other order, or another second one was asked for
-        for asked in (one for one in told if "layer" not in one and "groups" not in one):
+        for parameter in (one for one in parameters if "layer" not in one and "groups" not in one):
             # a rate is divided by what its step gains, and multiplied with it again
-            expected = candidate.parameters[asked]
-            assert told[asked] == (expected if isinstance(expected, str) else pytest.approx(expected, rel=1e-14))
-        assert set(told) == set(candidate.parameters)
+            expected = candidate.parameters[parameter]
+            assert parameters[parameter] == (
+                expected if isinstance(expected, str) else pytest.approx(expected, rel=1e-14)
+            )
+        assert set(parameters) == set(candidate.parameters)
 
 
 @pytest.mark.parametrize("name", ["lora_qv", "lora_kv", "prefix_tuning", "mam_adapter", "lora_ffn", "ia3", "bitfit"])
@@ -54,21 +56,21 @@ def test_proposable_published_method_has_its_whole_path(name, sites, bart):
     space = SearchSpace(shape=bart, budget=2_000_000, options=SpaceOptions(sites=sites))
     candidate = space.suggest_published(name, RandomTrial(1))
     share = published_method(name).attention_share
-    told = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
+    parameters = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
     if name == "bitfit":
-        assert told is None  # all biases are no structure of a side
+        assert parameters is None  # all biases are no structure of a side
         return
-    assert told is not None
-    again = space.suggest(told)
+    assert parameters is not None
+    again = space.suggest(parameters)
     parts = {"mam_adapter": "both", "ia3": "both", "lora_ffn": "ffn"}.get(name, "attention")
-    assert ("attention_share" in told) is (name == "mam_adapter")
+    assert ("attention_share" in parameters) is (name == "mam_adapter")
     if sites == "tied":
         assert again.fingerprint == candidate.fingerprint
-        assert told["placement"] == parts
+        assert parameters["placement"] == parts
         return
     # what is left over widens other sublayers, where each kind has its own edit
     of_both = {"both": "enc_self+dec_self+cross+ffn", "attention": "enc_self+dec_self+cross", "ffn": "ffn"}
-    assert told["placement"] == of_both[parts]
+    assert parameters["placement"] == of_both[parts]
     narrow = [resized(one, attention=(1, 0), ffn=(1, 0)) for one in (again.configuration, candidate.configuration)]
     assert canonical(narrow[0], bart) == canonical(narrow[1], bart)
 
@@ -120,9 +122,9 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     assert found[0] is not None
     assert found[1] is not None
     joined = {"attention": found[0]["attention"], "ffn": found[1]["ffn"]}
-    told = space.answers(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
-    assert told is not None
-    candidate = space.suggest(told)
+    answers = space.answers(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
+    assert answers is not None
+    candidate = space.suggest(answers)
     assert [edit.write for edit in candidate.configuration.edits] == ["q", "v", "f"]
     assert candidate.attention_share == pytest.approx(0.25, abs=0.05)
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
@@ -139,22 +141,28 @@ def test_incompatible_structures_have_no_answers(roberta):
     assert large.answers(both, peak_lrs={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
     assert large.answers(both, peak_lrs=rates, share=0.99) is None
     assert large.answers(both, peak_lrs=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
-    told = large.answers(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
-    assert told is not None
-    edits = large.suggest(told).configuration.edits
+    answers = large.answers(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
+    assert answers is not None
+    edits = large.suggest(answers).configuration.edits
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
 
 
 def test_compared_methods_have_all_parameters_or_none(qwen):
     space = SearchSpace(shape=qwen, budget=qwen.parameters // 200, options=MANY_INITS)
-    told = set()
+    complete = set()
     for name in space.published_that_fit():
         candidate = space.suggest_published(name, RandomTrial(2))
         share = published_method(name).attention_share
         parameters = space.parameters_of(candidate.configuration, peak_lrs=rates_of(candidate), share=share)
         if parameters is None:
             continue
-        told.add(name)
+        complete.add(name)
         assert space.suggest(parameters).fingerprint == candidate.fingerprint
-    assert told >= {"lora_qv", "prefix_tuning", "parallel_adapter_ffn", "scaled_parallel_adapter_ffn", "mam_adapter"}
-    assert told <= set(COMPARED)
+    assert complete >= {
+        "lora_qv",
+        "prefix_tuning",
+        "parallel_adapter_ffn",
+        "scaled_parallel_adapter_ffn",
+        "mam_adapter",
+    }
+    assert complete <= set(COMPARED)

@@ -81,8 +81,8 @@ def of_all_weights(form: Form) -> Edit:
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "qwen2_5_0_5b", "bart_large"])
 def test_mam_of_any_size_is_described_as_mam(backbone, shape_named):
-    said = "prefix l=12, heads + parallel adapter r=9, ×2, FFN output (mam_adapter)"
-    assert sentence(MAM, shape_named(backbone)) == said
+    expected = "prefix l=12, heads + parallel adapter r=9, ×2, FFN output (mam_adapter)"
+    assert sentence(MAM, shape_named(backbone)) == expected
 
 
 def changed(one: Edit, **changes: Any) -> Edit:
@@ -99,9 +99,9 @@ LIKE_MAM = {
 }
 
 
-@pytest.mark.parametrize("said", LIKE_MAM)
-def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(said, roberta):
-    assert sentence(of(PREFIX, LIKE_MAM[said]), roberta) == f"prefix l=12, heads + {said}"
+@pytest.mark.parametrize("phrase", LIKE_MAM)
+def test_up_to_two_differences_are_little_and_another_form_or_place_is_not(phrase, roberta):
+    assert sentence(of(PREFIX, LIKE_MAM[phrase]), roberta) == f"prefix l=12, heads + {phrase}"
 
 
 PHRASES = {
@@ -135,10 +135,10 @@ PHRASES = {
 }
 
 
-@pytest.mark.parametrize("said", PHRASES)
-def test_structure_has_a_phrase_for_each_kind_of_edit(said, roberta):
-    found = sentence(of(*PHRASES[said]), roberta)
-    assert found == said or re.fullmatch(re.escape(said) + r" \(like \w+\)", found)
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_structure_has_a_phrase_for_each_kind_of_edit(phrase, roberta):
+    found = sentence(of(*PHRASES[phrase]), roberta)
+    assert found == phrase or re.fullmatch(re.escape(phrase) + r" \(like \w+\)", found)
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "bart_large", "mbart_large_cc25", "gpt2", "qwen2_5_0_5b"])

@@ -8,7 +8,7 @@ from studies.errors import UnknownTrialError
 
 
 def test_two_trials_are_compared_where_both_were_measured(tmp_path):
-    planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 2, luck={0: 0.1})
+    planted = Planted(f"sqlite:///{tmp_path / 'planted.db'}", 2, noise_of_trials={0: 0.1})
     with planted.ledger as ledger:
         found = paired_difference(ledger, "planted", 0, 1)
         # of the planted examples the first ones are right, so that all that differ speak for the same trial

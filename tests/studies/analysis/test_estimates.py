@@ -44,7 +44,7 @@ def test_an_interval_of_95_percent_is_1_96_deviations_to_either_side():
 
 
 def test_the_luckiest_score_is_not_the_best_trial(plant):
-    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    planted = plant(60, noise=0.02, noise_of_trials={LUCKY: 0.16})
     board = leaderboard(planted.ledger, "planted")
     by_score = max(board.rows, key=lambda row: row.score or 0.0)
     assert by_score.number == LUCKY
@@ -71,7 +71,7 @@ def test_estimates_beat_scores_and_intervals_cover_the_truth(plant):
 
 
 def test_replicates_sharpen_the_estimate_of_their_original_and_are_no_rows(plant):
-    planted = plant(60, noise=0.02, luck={LUCKY: 0.16})
+    planted = plant(60, noise=0.02, noise_of_trials={LUCKY: 0.16})
     before = {row.number: row for row in leaderboard(planted.ledger, "planted").rows}
     again = [planted.truth(LUCKY) + score for score in (-0.01, 0.0, 0.02)]
     for score in again:
@@ -97,15 +97,15 @@ def test_the_lead_is_the_difference_of_the_two_best_estimates(plant):
     assert (lead.discovered, lead.published) == (discovered, published)
     assert lead.difference.mean == pytest.approx(of[discovered].mean - of[published].mean, rel=1e-9)
     # what both have in common, such as the mean of all scores, is no doubt about the difference
-    apart = math.hypot(of[discovered].deviation, of[published].deviation)
-    assert 0 < lead.difference.deviation < apart
+    deviation = math.hypot(of[discovered].deviation, of[published].deviation)
+    assert 0 < lead.difference.deviation < deviation
 
 
 def far_below(plant: Callable[..., Planted]) -> tuple[Planted, dict[int, float]]:
     """Plant a study with task head alone and prefix tuning far below the rest; return it with their true scores."""
     options = {"noise": 0.01, "published": (*PUBLISHED, "head_only", "prefix_tuning")}
     truth, low = plant(40, **options), {2: 0.30, 3: 0.12}
-    planted = plant(40, **options, luck={number: -below for number, below in low.items()})
+    planted = plant(40, **options, noise_of_trials={number: -below for number, below in low.items()})
     return planted, {number: truth.truth(number) - below for number, below in low.items()}
 
 
@@ -149,7 +149,7 @@ def test_verdict_covers_studies_without_a_complete_discovery(plant):
 
 
 def test_with_few_trials_scores_are_all_there_is(plant):
-    planted = plant(FEWEST - 1, luck={5: 0.2})
+    planted = plant(FEWEST - 1, noise_of_trials={5: 0.2})
     board = leaderboard(planted.ledger, "planted")
     assert board.rows[0].number == 5
     assert {row.estimate for row in board.rows} == {None}
@@ -175,7 +175,7 @@ def test_a_study_that_has_got_no_further_is_estimated_once(plant, monkeypatch):
 
 
 def test_replicated_trial_is_ranked_and_scored_by_its_mean(plant):
-    planted = plant(7, luck={5: 0.2})
+    planted = plant(7, noise_of_trials={5: 0.2})
     first, second, *_ = leaderboard(planted.ledger, "planted").rows
     lucky, mean = first.number, (second.score or 0.0) - 0.05
     planted.replicate(lucky, 2 * mean - (first.score or 0.0))
@@ -188,15 +188,15 @@ def test_replicated_trial_is_ranked_and_scored_by_its_mean(plant):
     study = Study.open("planted", planted.ledger.url)
     assert (study.best.number, study[lucky].scores[0]) == (second.number, first.score)
     assert study[lucky].score == pytest.approx(mean)
-    asked = study.query("SELECT trial, score, first_score FROM leaderboard ORDER BY place")
-    assert asked["trial"].tolist() == [row.number for row in board.rows]
-    assert asked["score"].tolist() == pytest.approx([row.score for row in board.rows])
-    assert asked[asked["trial"] == lucky]["first_score"].tolist() == [first.score]
+    rows = study.query("SELECT trial, score, first_score FROM leaderboard ORDER BY place")
+    assert rows["trial"].tolist() == [row.number for row in board.rows]
+    assert rows["score"].tolist() == pytest.approx([row.score for row in board.rows])
+    assert rows[rows["trial"] == lucky]["first_score"].tolist() == [first.score]
     front = study.query("SELECT trial FROM fronts WHERE objective = 'parameters' ORDER BY size")["trial"].tolist()
     assert front == [point.number for point in front_of(planted.ledger, planted.study).points]
 
 
 def test_verdict_of_replicated_trials_names_their_means(plant):
-    planted = plant(7, luck={5: 0.2})
+    planted = plant(7, noise_of_trials={5: 0.2})
     planted.replicate(5, 0.5)
     assert "going by the means of 2 and 1 scores" in leaderboard(planted.ledger, "planted").verdict

@@ -60,11 +60,11 @@ def test_two_of_one_score_may_be_chance_and_one_that_differs_has_learned(
 
 
 def test_trials_that_collapsed_are_counted(ranking: Ranking) -> None:
-    said = verdict(ranking, "accuracy")
-    assert "collapsed" not in said
+    text = verdict(ranking, "accuracy")
+    assert "collapsed" not in text
     trials = tuple(replace(one, reason=COLLAPSED if one.reason else None) for one in ranking.trials)
     pruned = sum(one.reason is not None for one in trials)
-    assert verdict(replace(ranking, trials=trials), "accuracy") == f"{said} {pruned} of {len(trials)} trials collapsed."
+    assert verdict(replace(ranking, trials=trials), "accuracy") == f"{text} {pruned} of {len(trials)} trials collapsed."
 
 
 def verdict_of(ranking: Ranking, **changes: object) -> str:
@@ -93,47 +93,47 @@ def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
 
 
 def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking: Ranking) -> None:
-    known = with_head(ranking, 0.4, 0.5, 0.45)
-    trials = tuple(replace(one, method="lora_qv") if one.number == 2 else one for one in known.trials)
+    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
+    trials = tuple(replace(one, method="lora_qv") if one.number == 2 else one for one in with_head_alone.trials)
     over_head = replace(lead(0.02, 0.02), published=0)
     found = replace(estimates(over_head), joint=lambda _: (np.array([0.5, 0.46]), np.diag([4e-4, 0.0])))
-    assert closing(replace(known, trials=trials, estimates=found), "reviews", "accuracy") == (
+    assert closing(replace(with_head_alone, trials=trials, estimates=found), "reviews", "accuracy") == (
         "Trial 1 is better than head_only with a probability of 84%. "
         "Over plain LoRA, lora_qv (trial 2), it is +0.0400 ± 0.0392 accuracy.",
         "To be sure: deltaspace confirm reviews --top 1 --seeds 5 --against head_only",
     )
-    beside_lora = replace(lead(0.1), published=2)
-    said = closing(replace(known, trials=trials, estimates=estimates(beside_lora)), "reviews", "accuracy")
-    assert said[0] == "Trial 1 is better than lora_qv with a probability of 99%."
-    alike = replace(lead(0.0, 0.0), published=2)  # a discovery that is the method itself
-    said = closing(replace(known, trials=trials, estimates=estimates(alike)), "reviews", "accuracy")
-    assert said[0] == "Trial 1 is better than lora_qv with a probability of 1%."
-    assert closing(known, "reviews", "accuracy") == ()
+    next_to_lora = replace(lead(0.1), published=2)
+    text = closing(replace(with_head_alone, trials=trials, estimates=estimates(next_to_lora)), "reviews", "accuracy")
+    assert text[0] == "Trial 1 is better than lora_qv with a probability of 99%."
+    equal = replace(lead(0.0, 0.0), published=2)  # a discovery that is the method itself
+    text = closing(replace(with_head_alone, trials=trials, estimates=estimates(equal)), "reviews", "accuracy")
+    assert text[0] == "Trial 1 is better than lora_qv with a probability of 1%."
+    assert closing(with_head_alone, "reviews", "accuracy") == ()
 
 
 def test_expected_test_score_includes_shared_example_error(ranking: Ranking) -> None:
-    known = with_head(ranking, 0.4, 0.5, 0.45)
+    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
     found = replace(estimates(lead(0.02)), of={1: Estimate(mean=0.8, deviation=0.015)})
-    known = replace(known, estimates=found, examples=ExampleCounts(whole=400, rungs=100))
+    with_head_alone = replace(with_head_alone, estimates=found, examples=ExampleCounts(whole=400, rungs=100))
     # 0.8 * 0.2 / 400 is the square of 0.02, beside 0.015 a deviation of 0.025
-    assert closing(known, "reviews", "accuracy")[1] == (
+    assert closing(with_head_alone, "reviews", "accuracy")[1] == (
         "On new examples of the same kind expect 0.8000 ± 0.0490 accuracy of trial 1 (95%): its estimate, with the "
         "sampling error of 400 validation examples."
     )
 
 
 def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking) -> None:
-    said = verdict_of(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
-    assert said == (
+    text = verdict_of(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
+    assert text == (
         "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy."
     )
 
 
 def test_what_the_best_discovery_adds_to_the_head_alone_has_an_interval(ranking: Ranking) -> None:
-    known = with_head(ranking, 0.4, 0.5, 0.45)
-    said = verdict_of(known, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
+    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
+    text = verdict_of(with_head_alone, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
     # 1.96 standard deviations
-    assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in said
+    assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in text
 
 
 def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:
@@ -143,14 +143,14 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
     assert "score each, of unknown noise; confirm it." in unknown
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
     # two shares of 100 examples, without the half of the variance that trials on the same examples have in common
-    said = verdict_of(few, examples=ExampleCounts(whole=100, rungs=100))
-    assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in said
-    reach = float(said.partition("+0.0500 ± ")[2].split()[0])
+    text = verdict_of(few, examples=ExampleCounts(whole=100, rungs=100))
+    assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in text
+    reach = float(text.partition("+0.0500 ± ")[2].split()[0])
     plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
     assert reach == pytest.approx(plain / math.sqrt(2), abs=5e-5)
-    assert said.count("accuracy (95%, on the same examples), going by one score each") == 1
+    assert text.count("accuracy (95%, on the same examples), going by one score each") == 1
     assert re.search(
-        r"Over the task head alone \(trial 0\) it is \+0.1000 ± 0.\d{4} \(95%, on the same examples\)", said
+        r"Over the task head alone \(trial 0\) it is \+0.1000 ± 0.\d{4} \(95%, on the same examples\)", text
     )
     assert "Something better than the published methods was found: +0.0500 ± 0." in verdict_of(
         few, examples=ExampleCounts(whole=1_000_000, rungs=1)
@@ -177,7 +177,7 @@ def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
     published = next(one for one in few.trials if one.method is not None)
     assert "1 of 1 discoveries ran to the end." in verdict_of(few)
     failed = replace(pruned, number=11, state=TrialState.FAILED)
-    said = verdict_of(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
-    assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in said
-    assert "Beside them 2 trials of published methods have ended." in said
+    text = verdict_of(few, trials=(*few.trials, pruned, replace(pruned, number=10), failed))
+    assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in text
+    assert "Beside them 2 trials of published methods have ended." in text
     assert "; 1 was pruned. Beside them 1 trial of" in verdict_of(few, trials=(found, pruned, published))

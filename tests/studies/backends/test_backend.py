@@ -33,13 +33,13 @@ class Counting:
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"), [(None, None), ("", None), ("3", 3), ("2,1", 2), ("0", None), ("many", None), ("-1", None)]
+    ("text", "threads"), [(None, None), ("", None), ("3", 3), ("2,1", 2), ("0", None), ("many", None), ("-1", None)]
 )
-def test_most_threads_are_those_of_omp_num_threads(text, asked, monkeypatch):
+def test_most_threads_are_those_of_omp_num_threads(text, threads, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if text is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", text)
-    assert allowed_threads() == asked
+    assert allowed_threads() == threads
 
 
 def test_a_pack_is_of_each_shard():

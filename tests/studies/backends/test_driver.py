@@ -41,14 +41,14 @@ class SlowKeeper:
         self.answers[len(self.answers)] = answer
         return len(self.answers) - 1
 
-    def wait(self, asked: list[int], *, timeout: float) -> tuple[list[int], list[int]]:
-        self.looks[asked[0]] = self.looks.get(asked[0], 0) + 1
-        return (asked, []) if self.looks[asked[0]] > 2 else ([], asked)
+    def wait(self, calls: list[int], *, timeout: float) -> tuple[list[int], list[int]]:
+        self.looks[calls[0]] = self.looks.get(calls[0], 0) + 1
+        return (calls, []) if self.looks[calls[0]] > 2 else ([], calls)
 
-    def get(self, asked: int, *, timeout: None) -> Any:
-        if isinstance(self.answers[asked], Exception):
-            raise self.answers[asked]
-        return self.answers[asked]
+    def get(self, call: int, *, timeout: None) -> Any:
+        if isinstance(self.answers[call], Exception):
+            raise self.answers[call]
+        return self.answers[call]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> SlowKeeper:
 
 def watched(keeper: SlowKeeper) -> LaunchStatus:
     plan: Any = SimpleNamespace(lease_seconds=60.0, patience_seconds=60.0)
-    connection: Any = SimpleNamespace(poll=lambda: False, send=lambda said: None)
+    connection: Any = SimpleNamespace(poll=lambda: False, send=lambda message: None)
     return driver.watch_over(Future(), KeeperWatch(keeper, plan), connection, lambda: "")
 
 

@@ -25,10 +25,10 @@ class LostKeeper:
     def remote(self, *given: object) -> object:
         return object()
 
-    def wait(self, asked: list[object], *, timeout: float) -> tuple[list[object], list[object]]:
-        return asked, []
+    def wait(self, calls: list[object], *, timeout: float) -> tuple[list[object], list[object]]:
+        return calls, []
 
-    def get(self, asked: object, *, timeout: None) -> Any:
+    def get(self, call: object, *, timeout: None) -> Any:
         raise self.error
 
     def kill(self, actor: object, *, no_restart: bool) -> None:

@@ -72,8 +72,8 @@ def test_ray_bundle_names_the_gpu_kind_and_no_zeros():
 
 
 def test_cluster_without_gpus_is_named_while_workers_wait_for_one():
-    said = "waiting for a GPU: this Ray cluster has none; fleet.worker.gpus=auto uses the CPU"
-    assert no_gpu(1, [node(8), node(4)]) == no_gpu(1, []) == said
+    message = "waiting for a GPU: this Ray cluster has none; fleet.worker.gpus=auto uses the CPU"
+    assert no_gpu(1, [node(8), node(4)]) == no_gpu(1, []) == message
     assert no_gpu(0, [node(8)]) == no_gpu(1, [node(8), node(4, 1)]) == ""
 
 

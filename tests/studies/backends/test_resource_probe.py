@@ -65,12 +65,12 @@ def test_workers_are_counted_as_a_launch_places_them(monkeypatch):
 
 def test_a_node_answers_for_its_folder_and_the_backbone(tmp_path):
     mark = FolderMark(folder=tmp_path)
-    asked = {"folder": str(tmp_path), "mark": mark.text, "backbone": str(tmp_path / "none")}
-    assert not inspect_node(asked)["sees_folder"]
+    request = {"folder": str(tmp_path), "mark": mark.text, "backbone": str(tmp_path / "none")}
+    assert not inspect_node(request)["sees_folder"]
     with mark.laid():
-        answer = inspect_node(asked)
+        answer = inspect_node(request)
     assert (answer["sees_folder"], answer["has_backbone"], answer["problem"]) == (True, False, "")
-    assert inspect_node({**asked, "backbone": ""})["has_backbone"]
+    assert inspect_node({**request, "backbone": ""})["has_backbone"]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_hub_token_is_reported_without_its_value(bare, monkeypatch, how):
     else:
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
     assert "hf_secret" not in str(hub_settings())
-    told = list(setting_differences(before, hub_settings()))
-    assert told == ["a token of the hub is not set (there on the launching machine)"]
+    differences = list(setting_differences(before, hub_settings()))
+    assert differences == ["a token of the hub is not set (there on the launching machine)"]
 
 
 def test_error_on_another_node_names_it_and_its_differences(bare, monkeypatch):
@@ -130,5 +130,5 @@ def test_error_on_another_node_names_it_and_its_differences(bare, monkeypatch):
     node.get_node_id = lambda: "b"
     assert node_description(home) == " That was on node 10.0.0.2."
     monkeypatch.setenv("HF_HOME", "/own")
-    told = node_description(home)
-    assert told == f" That was on node 10.0.0.2, where HF_HOME is /own ({bare} on the launching machine)."
+    description = node_description(home)
+    assert description == f" That was on node 10.0.0.2, where HF_HOME is /own ({bare} on the launching machine)."

@@ -76,8 +76,8 @@ def failed(tmp_path: Path) -> Callable[..., None]:
         file = tmp_path / f"{place}.txt"
         trial: Any = SimpleNamespace(config={"place": place}, error_file=str(file))
         for number in range(times):
-            with file.open("a") as told:
-                told.write(f"Failure # {number} (occurred at some time)\n{error}\n")
+            with file.open("a") as log:
+                log.write(f"Failure # {number} (occurred at some time)\n{error}\n")
             failures.on_trial_recover(0, [trial], trial)
 
     return fail
@@ -111,10 +111,10 @@ def test_oom_killed_worker_is_reported_once(failed):
 
 
 def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
-    heard: list[Exception] = []
+    errors: list[Exception] = []
 
     def take(manager: Any, tracked_actor_task: Any, exception: Exception) -> None:
-        heard.append(exception)
+        errors.append(exception)
 
     names = [*signature(RayActorManager._actor_task_failed).parameters]
     assert names == ["self", *[*signature(take).parameters][1:]]
@@ -122,5 +122,5 @@ def test_tune_treats_oom_killed_worker_as_ended(monkeypatch):
     treat_oom_as_actor_error()
     for error in (OutOfMemoryError(OUT_OF_MEMORY), ValueError("another")):
         RayActorManager._actor_task_failed(None, tracked_actor_task=None, exception=error)
-    assert [type(error) for error in heard] == [RayActorError, ValueError]
-    assert str(heard[0]) == OUT_OF_MEMORY
+    assert [type(error) for error in errors] == [RayActorError, ValueError]
+    assert str(errors[0]) == OUT_OF_MEMORY

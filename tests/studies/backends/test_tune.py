@@ -65,8 +65,8 @@ class Poisoned:
         return TrivialRunner(on_step=kill_at_trial_2)
 
 
-@pytest.mark.parametrize(("last", "said"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
-def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, said):
+@pytest.mark.parametrize(("last", "message"), [("a damaged file", "a damaged file"), ("", "its gcs_server was lost")])
+def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, message):
     """Test that a message is delivered after its sender has ended, as on a busy machine."""
     received = iter([{"gcs_server": 1}, *[None] * 5, LaunchError(last) if last else "end"])
 
@@ -81,7 +81,7 @@ def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, s
     driver: Any = SimpleNamespace(receive=receive, ends_within=lambda seconds: seconds > 1)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
-    with pytest.raises(LaunchError, match=said):
+    with pytest.raises(LaunchError, match=message):
         tune.Supervisor(driver, order, watch).run()
 
 

@@ -84,7 +84,7 @@ def test_stuck_worker_sends_no_heartbeats(beats, pulse):
     [(0.001, [1.0, 1.0, 1.0]), (0.1, [1.0, 5.0, 5.0]), (3.0, [1.0, 10.0, 10.0])],
 )
 def test_busy_keeper_gets_at_least_six_heartbeats_per_lease(beats, pulse, monkeypatch, answers_in, pauses):
-    now, asked, real = [time.monotonic()], [], pulse.heartbeat
+    now, waits, real = [time.monotonic()], [], pulse.heartbeat
 
     def answer(worker):
         now[0] += answers_in
@@ -92,9 +92,9 @@ def test_busy_keeper_gets_at_least_six_heartbeats_per_lease(beats, pulse, monkey
 
     monkeypatch.setattr(tune_worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(pulse, "heartbeat", answer)
-    beats.is_closed = SimpleNamespace(wait=lambda seconds: asked.append(seconds) or len(asked) > 2)
+    beats.is_closed = SimpleNamespace(wait=lambda seconds: waits.append(seconds) or len(waits) > 2)
     beats.send()
-    assert asked == pytest.approx(pauses)
+    assert waits == pytest.approx(pauses)
 
 
 def test_worker_reregisters_with_restarted_keeper(beats, pulse):

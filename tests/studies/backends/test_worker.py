@@ -66,22 +66,22 @@ def test_a_bad_trial_fails_alone_with_its_reason_and_is_not_tried_again(begin, h
 
 @pytest.mark.parametrize("fails_at", [{0: 6}, {0: 1, 1: 5, 2: 3}])
 def test_what_a_worker_hands_in_and_when_depends_on_no_clock(begin, monkeypatch, fails_at):
-    told: list[list[tuple[int, int | None]]] = []
+    reported: list[list[tuple[int, int | None]]] = []
     for seconds in (0.0, 60.0):
         monkeypatch.setattr("studies.backends.worker.CHUNK_SECONDS", seconds)
         study = begin(study=f"chunks-{seconds:g}")
-        told.append([])
+        reported.append([])
         exchange = study.keeper.exchange
 
-        def noting(worker, reports, free_slots, *, exchange=exchange, mine=told[-1]):
+        def noting(worker, reports, free_slots, *, exchange=exchange, mine=reported[-1]):
             mine.extend((one.trial, one.reading.step if one.reading else None) for one in reports)
             mine.append((-1, free_slots))
             return exchange(worker, reports, free_slots)
 
         monkeypatch.setattr(study.keeper, "exchange", noting)
         worker_of(study, TrivialRunner(fails_at=fails_at), slots=3).work()
-    assert told[0] == told[1]
-    assert {trial for trial, step in told[0] if step is None} == set(fails_at)
+    assert reported[0] == reported[1]
+    assert {trial for trial, step in reported[0] if step is None} == set(fails_at)
 
 
 def leaves_at(runner: TrivialRunner, trial: int, step: int) -> Callable[[], bool]:
@@ -166,8 +166,8 @@ def test_snapshots_between_measurements_are_handed_in_and_change_no_trial(
     ends = {trial.number: trial.steps for trial in study.trials}
     assert {(0, 1), (0, 2), (0, 3)} <= set(between)
     assert all(step not in measured and step < ends[trial] for trial, step in between)
-    told = [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in study.trials]
-    assert told == [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in plain.trials]
+    outcomes = [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in study.trials]
+    assert outcomes == [(trial.fingerprint, trial.state, trial.score, trial.steps) for trial in plain.trials]
 
 
 def test_a_trial_goes_on_from_a_snapshot_between_measurements(begin, one_step_at_a_time):

@@ -123,8 +123,8 @@ def test_differences_are_those_of_consecutive_steps_and_sum_to_the_whole(study: 
     assert next(path_sentences(result)).startswith(
         f"Trial {BEST} minus bitfit on the test split: {0.01 * len(gains):+.4f}"
     )
-    told = run_query(study.url, "SELECT difference, low, high FROM confirmation_results ORDER BY place DESC").rows
-    assert told == tuple((None,) * 3 if one is None else (one.difference, one.low, one.high) for one in steps)
+    rows = run_query(study.url, "SELECT difference, low, high FROM confirmation_results ORDER BY place DESC").rows
+    assert rows == tuple((None,) * 3 if one is None else (one.difference, one.low, one.high) for one in steps)
     # runs that are exchanged do not know of pairs: said, for the intervals exclude 0 and nothing is shown
     assert [*path_notes(result)][-1].startswith(
         f"With 6 seeds the p-values of {len(gains)} steps are of exchanged runs"

@@ -189,13 +189,13 @@ def test_what_is_finished_is_not_trained_again(local):
 
 @pytest.mark.slow
 def test_sql_differences_equal_printed_ones_and_are_verified(study):
-    asked = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
+    query = "SELECT label, difference, low, high, p_value, adjusted_p, pairs, verdict FROM confirmation_results"
 
     def answers() -> dict[object, tuple[object, ...]]:
-        return {label: tuple(said) for label, *said in run_query(study.url, asked).rows}
+        return {label: tuple(values) for label, *values in run_query(study.url, query).rows}
 
     study.confirm(Watching(), fleet={"time_budget": 1e-9})
-    assert {said for one in answers().values() for said in one} == {None}
+    assert {values for one in answers().values() for values in one} == {None}
     study.confirm()
     expected = {one.baseline: tuple(one.entry().values()) for one in study.result().comparisons}
     assert len(expected) == 3
@@ -237,13 +237,13 @@ def test_a_time_budget_stops_it_and_the_next_call_goes_on(study, monkeypatch):
 
 def test_confirmation_ignores_time_budget_of_the_search(local):
     assert local.specification.fleet.time_budget == 3600
-    seen: list[Progress] = []
+    observed: list[Progress] = []
     request = ConfirmationRequest(study="reviews", top=1, seeds=2, against=())
-    confirm(request, storage_url=local.url, factory=TrivialFactory(step_seconds=0.02), observer=seen.append)
-    assert None in {one.left for one in seen}
+    confirm(request, storage_url=local.url, factory=TrivialFactory(step_seconds=0.02), observer=observed.append)
+    assert None in {one.left for one in observed}
     # a seed is no best trial: its score on the test split is one of those that the mean is of
-    assert {one.best for one in seen} == {None}
-    assert not any(trial.is_best for one in seen for trial in one.just_ended)
+    assert {one.best for one in observed} == {None}
+    assert not any(trial.is_best for one in observed for trial in one.just_ended)
 
 
 class Killed(BaseException):
@@ -346,14 +346,14 @@ def test_files_stay_in_the_studys_folder_despite_database_path(local, tmp_path, 
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
-    elsewhere = tmp_path / "elsewhere"
+    other_folder = tmp_path / "elsewhere"
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
-        said = {"s": str(elsewhere)}
-        link.execute("UPDATE studies SET specification = json_set(specification, '$.fleet.artefacts', :s)", said)
+        parameters = {"s": str(other_folder)}
+        link.execute("UPDATE studies SET specification = json_set(specification, '$.fleet.artefacts', :s)", parameters)
     assert local.confirm(top=1, seeds=2).finished
     assert local.record().folder == tmp_path / "artefacts" / "reviews-confirm"
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as link, link:
-        link.execute("UPDATE studies SET folder = :s WHERE name = 'reviews'", said)
+        link.execute("UPDATE studies SET folder = :s WHERE name = 'reviews'", parameters)
     assert local.confirm(top=1, seeds=2, name="again").finished
     assert local.record("again").folder == here / "deltaspace-artefacts" / "again"
-    assert not elsewhere.exists()
+    assert not other_folder.exists()

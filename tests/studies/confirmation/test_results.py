@@ -76,7 +76,7 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("winner", "mam", "verdict", "said"),
+    ("winner", "mam", "verdict", "phrase"),
     [
         (0.87, 0.85, ConfirmationVerdict.BEATS, "beats mam_adapter on test: accuracy +0.0200 (95%: "),
         (0.85, 0.87, ConfirmationVerdict.LOSES, "loses to mam_adapter on test: accuracy -0.0200 (95%: "),
@@ -88,13 +88,13 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
         ),
     ],
 )
-def test_first_sentence_compares_the_winner_with_mam(confirmed, winner, mam, verdict, said):
+def test_first_sentence_compares_the_winner_with_mam(confirmed, winner, mam, verdict, phrase):
     result = confirmed(DISCOVERED, winner, 0.7, mam, 0.95, against=("lora_qv", "mam_adapter", "full_finetuning"))
     by_label = {one.baseline: one for one in result.comparisons}
     assert list(by_label) == ["lora_qv", "mam_adapter", "full_finetuning"]
     assert by_label["mam_adapter"].verdict is verdict
     sentences = verdict_sentences(result)
-    assert sentences[0].startswith(f"The discovered variant (trial 2) {said}")
+    assert sentences[0].startswith(f"The discovered variant (trial 2) {phrase}")
     assert "beats lora_qv" in sentences[1]
     assert "loses to full_finetuning" in sentences[2]
     # every run of one above every run of the other: 2 of 252 splits, and three comparisons
@@ -115,13 +115,13 @@ def test_sentence_names_mam_when_it_wins(confirmed):
 def test_notes_list_the_limits_of_a_confirmation(confirmed):
     given = ("mam_adapter", "lora_qv:r=64", "lora_qv", "full_finetuning")
     result = confirmed(DISCOVERED, 0.87, 0.85, 0.7, 0.9, against=given)
-    said = "\n".join(notes(result))
-    assert "full_finetuning ignores the budget: it has 124,055,040 parameters, the budget is 623,228." in said
-    assert "lora_qv has no complete trial in reviews: its learning rates are the middle of their range" in said
-    assert "mam_adapter has no complete trial" not in said
-    assert "lora_qv:r=64 was left out: " in said
-    assert "Verdict: permutation test (exchange of runs), Holm-corrected, α = 0.05." in said
-    assert "are too few to show" not in said
+    text = "\n".join(notes(result))
+    assert "full_finetuning ignores the budget: it has 124,055,040 parameters, the budget is 623,228." in text
+    assert "lora_qv has no complete trial in reviews: its learning rates are the middle of their range" in text
+    assert "mam_adapter has no complete trial" not in text
+    assert "lora_qv:r=64 was left out: " in text
+    assert "Verdict: permutation test (exchange of runs), Holm-corrected, α = 0.05." in text
+    assert "are too few to show" not in text
 
 
 def test_failed_seeds_are_noted_and_the_rest_is_no_win(confirmed):
@@ -130,9 +130,9 @@ def test_failed_seeds_are_noted_and_the_rest_is_no_win(confirmed):
     winner = result.winner
     assert (winner.failed, winner.scores[:2]) == (2, (None, None))
     assert winner.spread.mean == pytest.approx(0.871)
-    said = "\n".join(notes(result))
-    assert "trial 2 failed with 2 of 5 seeds; those pairs are left out." in said
-    assert "3 seeds are too few to show any difference to 1 baseline: --seeds 4." in said
+    text = "\n".join(notes(result))
+    assert "trial 2 failed with 2 of 5 seeds; those pairs are left out." in text
+    assert "3 seeds are too few to show any difference to 1 baseline: --seeds 4." in text
     assert [one.pairs for one in result.comparisons] == [3]
 
 
@@ -147,7 +147,7 @@ def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "baselines", "said"),
+    ("seeds", "baselines", "note"),
     [
         (3, 3, "3 seeds are too few to show any difference to 3 baselines: --seeds 5."),
         (3, 1, "3 seeds are too few to show any difference to 1 baseline: --seeds 4."),
@@ -155,18 +155,18 @@ def test_a_win_with_the_runs_that_did_not_fail_is_undecided(confirmed):
         (2, 0, None),
     ],
 )
-def test_too_few_seeds_are_noted_in_advance(seeds, baselines, said):
-    assert power_note(seeds, baselines) == said
+def test_too_few_seeds_are_noted_in_advance(seeds, baselines, note):
+    assert power_note(seeds, baselines) == note
 
 
 def test_equal_runs_and_ties_have_their_own_verdicts(confirmed):
     result = confirmed(DISCOVERED, 0.8, 0.8, against=("mam_adapter",))
-    alike = f"and mam_adapter have equal test scores with each of {SEEDS} seeds."
-    assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {alike}"
+    phrase = f"and mam_adapter have equal test scores with each of {SEEDS} seeds."
+    assert verdict_sentences(result)[0] == f"The discovered variant (trial 2) {phrase}"
     tie = replace(result.comparisons[0], difference=0.001, low=-0.001, high=0.003)
-    said = verdict_sentences(replace(result, comparisons=(tie,)))[0]
-    assert "ties with mam_adapter on test: accuracy +0.0010 (95%: " in said
-    assert said.endswith("; no difference is shown.")
+    sentence = verdict_sentences(replace(result, comparisons=(tie,)))[0]
+    assert "ties with mam_adapter on test: accuracy +0.0010 (95%: " in sentence
+    assert sentence.endswith("; no difference is shown.")
 
 
 def test_a_confirmation_is_a_table_and_sentences(confirmed):

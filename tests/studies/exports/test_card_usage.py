@@ -82,12 +82,12 @@ class Ran:
 
     def executed(self, form: str, **others: Any) -> dict[str, Any]:
         """Execute the code of the card in this process and return its variables."""
-        known: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         code = self.code(form, **others)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.folder / form)
-            exec(code, known)
-        return known
+            exec(code, variables)
+        return variables
 
     def predicted(self, rows: list[dict[str, str]], form: str = "deltaspace") -> list[dict[str, Any]]:
         """Return the lines that ``deltaspace predict`` writes for these rows."""
@@ -157,9 +157,9 @@ def test_exported_folder_alone_predicts_the_same_labels(run, stock, family, task
     ran = run(family, task)
     ours = ran.predicted(NEW)
     texts = [(row["source"], row["target"]) for row in NEW] if task == "pairs" else [row["source"] for row in NEW]
-    known = ran.executed("deltaspace", texts=texts)
-    known["delta"].detach()
-    assert known["answers"] == [line["prediction"] for line in ours]
+    variables = ran.executed("deltaspace", texts=texts)
+    variables["delta"].detach()
+    assert variables["answers"] == [line["prediction"] for line in ours]
     for form in ALONE:
         for one, line in zip(ran.predicted(NEW, form), ours, strict=True):
             assert one["prediction"] == line["prediction"]
@@ -185,12 +185,12 @@ def test_every_form_of_an_export_generates_the_same_texts(run, stock, family):
     ran = run(family, "texts")
     answers = [line["prediction"] for line in ran.predicted(NEW[:12])]
     texts = [row["source"] for row in NEW[:12]]
-    known = ran.executed("deltaspace", texts=texts)
-    known["delta"].detach()
-    assert known["answers"] == answers
+    variables = ran.executed("deltaspace", texts=texts)
+    variables["delta"].detach()
+    assert variables["answers"] == answers
     assert len(set(answers)) > 2
-    inputs = {name: known["inputs"][name] for name in ("input_ids", "attention_mask")}
-    assert known["model"].generate(**inputs).tolist() != known["tokens"].tolist()  # without the delta
+    inputs = {name: variables["inputs"][name] for name in ("input_ids", "attention_mask")}
+    assert variables["model"].generate(**inputs).tolist() != variables["tokens"].tolist()  # without the delta
     programs = [(ran.folder / form, ran.code(form, texts=texts), ("answers",)) for form in ALONE]
     for found in run_afresh(programs, stock):
         assert found["answers"] == answers

@@ -151,10 +151,10 @@ def test_the_best_trial_goes_by_its_name(ran, tmp_path, capsys):
     complete = [trial for trial in ran.trials() if trial.state is TrialState.COMPLETE]
     best = max(complete, key=lambda trial: (trial.score or 0.0, -trial.number))
     assert main(["export", STUDY, "best", str(tmp_path / "away"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["trial"], said["score"], said["metric"]) == (best.number, best.score, "accuracy")
-    assert said["files"] == ["README.md", "delta.json", "delta.safetensors"]
-    assert said["stored_parameters"] == best.stored_parameters <= 900
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["trial"], printed["score"], printed["metric"]) == (best.number, best.score, "accuracy")
+    assert printed["files"] == ["README.md", "delta.json", "delta.safetensors"]
+    assert printed["stored_parameters"] == best.stored_parameters <= 900
 
 
 def test_facts_name_backbone_counts_and_scores(ran, exported):
@@ -206,10 +206,10 @@ def test_unmergeable_edits_are_named_and_not_written(ran, tmp_path, capsys):
     number = str(ran.number("mam_adapter"))
     for options in (["--merge"], ["--format", "peft"]):
         assert main(["export", STUDY, number, str(tmp_path / "away"), *options]) == 2
-        said = capsys.readouterr().err
-        assert "edit 0 (softmax_memory at attn from q to head, gate lse_convex)" in said
-        assert "edit 1 (bottleneck at ffn" in said
-        assert said.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert "edit 0 (softmax_memory at attn from q to head, gate lse_convex)" in printed
+        assert "edit 1 (bottleneck at ffn" in printed
+        assert printed.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -224,16 +224,16 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) 
 def test_export_that_computes_something_else_is_refused_whole(ran, tmp_path, capsys, monkeypatch):
     add = LinearSlice.add
 
-    def subtracted(self, beside):
+    def subtracted(self, other):
         before = self.matrix
-        add(self, beside)
+        add(self, other)
         self.matrix = 2 * before - self.matrix
 
     monkeypatch.setattr(LinearSlice, "add", subtracted)
     assert main(["export", STUDY, str(ran.number("lora_qv")), str(tmp_path / "away"), "--merge"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert re.fullmatch(r"deltaspace: cannot export as merged: its outputs differ .* report this\.\n", said.err)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(r"deltaspace: cannot export as merged: its outputs differ .* report this\.\n", printed.err)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -245,9 +245,9 @@ def test_verified_export_leaves_no_folders(ran, tmp_path, options):
 
 def test_incomplete_trial_is_refused_with_a_remedy(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
-    said = refusal(capsys, STUDY, str(pruned.number), str(tmp_path / "away"))
-    assert f"it is pruned after {pruned.steps} steps (rung " in said
-    assert "Use --retrain to train it to the end first." in said
+    message = refusal(capsys, STUDY, str(pruned.number), str(tmp_path / "away"))
+    assert f"it is pruned after {pruned.steps} steps (rung " in message
+    assert "Use --retrain to train it to the end first." in message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -256,8 +256,8 @@ def test_retrained_trial_equals_that_of_the_study(ran, tmp_path, capsys):
     pruned = next(trial for trial in ran.trials() if trial.state is TrialState.PRUNED)
     before = ran.trials()
     assert main(["export", STUDY, str(pruned.number), str(tmp_path / "pruned"), "--retrain"]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["step 2", "step 4", "step 8"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["step 2", "step 4", "step 8"]
     assert ran.trials() == before
     first = ran.readings(pruned.number)[0]
     card = (tmp_path / "pruned" / "README.md").read_text()
@@ -293,11 +293,11 @@ def test_a_file_outside_the_studys_folder_is_not_read(ran, tmp_path, capsys):
     try:
         file.unlink()
         file.symlink_to(outside)
-        said = refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
+        message = refusal(capsys, STUDY, str(number), str(tmp_path / "away"))
     finally:
         file.unlink()
         file.write_bytes(outside.read_bytes())
-    assert f"{file} lies outside the study's folder. Use --retrain" in said
+    assert f"{file} lies outside the study's folder. Use --retrain" in message
     assert not (tmp_path / "away").exists()
 
 
@@ -319,5 +319,5 @@ def test_card_contains_the_confirmation(ran, tmp_path, capsys):
     assert "| step | test accuracy | training loss |" in child
     assert "* It is a trial of a confirmation itself." in child
     capsys.readouterr()
-    said = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url, code=2)
-    assert "must be a study that searches; it is a confirmation" in said
+    message = refusal(capsys, result.name, "0", str(tmp_path / "retrained"), "--retrain", "--storage", url, code=2)
+    assert "must be a study that searches; it is a confirmation" in message

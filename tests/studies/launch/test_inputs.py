@@ -54,9 +54,9 @@ class Begun:
 
     def launched(self, **given: Any) -> list[str]:
         """Launch the study and return its announcements."""
-        said: list[str] = []
-        launch(self.specification(**given), storage_url=self.url, announce=said.extend)
-        return said
+        announced: list[str] = []
+        launch(self.specification(**given), storage_url=self.url, announce=announced.extend)
+        return announced
 
     def inputs(self) -> InputDigest | None:
         return self.query(lambda study: recorded_specification(study).inputs)
@@ -160,7 +160,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_changed_inputs_are_refused_by_every_command(begun, what):
-    change, said = CHANGES[what]
+    change, message = CHANGES[what]
     change(begun.folder)
     study = Study.open("begun", begun.url)
     commands: list[Callable[[], object]] = [
@@ -172,10 +172,10 @@ def test_changed_inputs_are_refused_by_every_command(begun, what):
     for command in commands:
         with pytest.raises(StudyChangedError) as refused:
             command()
-        assert str(refused.value).startswith(f"study 'begun' was begun with {said}")
+        assert str(refused.value).startswith(f"study 'begun' was begun with {message}")
         assert len(str(refused.value).splitlines()) == 1
     (violation,) = study.verify()
-    assert violation.endswith(f"begun with; {said.partition(': ')[2].partition('. Restore')[0]}")
+    assert violation.endswith(f"begun with; {message.partition(': ')[2].partition('. Restore')[0]}")
     assert not (begun.folder / "out").exists()
     assert len(study) == 1
 

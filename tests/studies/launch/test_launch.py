@@ -47,10 +47,10 @@ def test_study_without_trials_is_replaced_by_other_settings(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with pytest.raises(BackboneError):
         launch(specification(tmp_path), storage_url=url, factory=no_weights)
-    said: list[str] = []
+    announced: list[str] = []
     other = specification(tmp_path, training={"steps": 20}, trials=3)
-    assert launch(other, storage_url=url, factory=TrivialFactory(), announce=said.extend).finished
-    (line,) = [line for line in said if "replaced" in line]
+    assert launch(other, storage_url=url, factory=TrivialFactory(), announce=announced.extend).finished
+    (line,) = [line for line in announced if "replaced" in line]
     assert line.startswith("study 'trivial' had no trials and was replaced: training.steps: 16 -> 20")
     assert broken(url, other) == []
     with pytest.raises(StudyChangedError) as refused:
@@ -84,14 +84,14 @@ class ShownError(Exception):
 
 @pytest.mark.slow
 def test_rungs_have_example_count_and_guessing_loss(tmp_path, monkeypatch):
-    def show(specification: Specification, study: object, plan: StudyPlan, **wishes: object) -> None:
+    def show(specification: Specification, study: object, plan: StudyPlan, **options: object) -> None:
         raise ShownError(plan.rungs)
 
     monkeypatch.setattr("studies.launch.launch.run_fleet", show)
     study = specification(tmp_path, backbone="embedded", seed=3, training={"steps": 200}, pruning={})
-    with pytest.raises(ShownError) as told:
+    with pytest.raises(ShownError) as shown:
         launch(study, storage_url=f"sqlite:///{tmp_path / 'ledger.db'}")
-    (rungs,) = told.value.args
+    (rungs,) = shown.value.args
     assert (rungs.steps, rungs.examples, rungs.seed, rungs.stops_collapsed) == ((50, 100), 750, 3, True)
     # six labels, about as many of each
     assert rungs.guessing_loss == pytest.approx(math.log(6), abs=0.01)
@@ -199,16 +199,16 @@ def test_a_signal_stops_cleanly_and_the_next_launch_goes_on(tmp_path, number):
 
 @pytest.mark.slow
 def test_the_observer_is_shown_the_progress_about_twice_a_second(tmp_path):
-    seen: list[Progress] = []
+    observed: list[Progress] = []
     study = specification(tmp_path, trials=20, fleet={"time_budget": 600})
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01), observer=seen.append)
-    assert 3 <= len(seen) <= 3 + 2 * seen[-1].seconds_elapsed
-    assert [one.ended for one in seen] == sorted(one.ended for one in seen)
-    assert seen[-1].ended == 20
-    assert all(one.left is not None and one.left.seconds <= 600 for one in seen)
-    assert any(one.running for one in seen)
-    assert seen[-1].best is not None
+    launch(study, storage_url=url, factory=TrivialFactory(step_seconds=0.01), observer=observed.append)
+    assert 3 <= len(observed) <= 3 + 2 * observed[-1].seconds_elapsed
+    assert [one.ended for one in observed] == sorted(one.ended for one in observed)
+    assert observed[-1].ended == 20
+    assert all(one.left is not None and one.left.seconds <= 600 for one in observed)
+    assert any(one.running for one in observed)
+    assert observed[-1].best is not None
 
 
 def test_two_databases_may_have_studies_of_one_name(tmp_path):

@@ -41,9 +41,9 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def begin(file: Path, study: Specification) -> list[str]:
     """Launch the study and return its announcements."""
-    told: list[str] = []
-    launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory(), announce=told.extend)
-    return told
+    announced: list[str] = []
+    launch(study, storage_url=f"sqlite:///{file}", factory=TrivialFactory(), announce=announced.extend)
+    return announced
 
 
 @pytest.fixture
@@ -67,19 +67,19 @@ def tried(file: Path, name: str) -> list[str]:
 
 @pytest.mark.slow
 def test_warm_start_trials_replace_the_weakest_initial_trials(database, tmp_path):
-    told = begin(database, specification(tmp_path, "later", 14, **LEARNING))
-    assert told[0].startswith("warm start from earlier: ")
-    assert "in place of" in told[0]
-    trials, lessons = read(database, "later")
-    assert lessons.sources == ("earlier",)
-    count = len(lessons.starts)
+    announced = begin(database, specification(tmp_path, "later", 14, **LEARNING))
+    assert announced[0].startswith("warm start from earlier: ")
+    assert "in place of" in announced[0]
+    trials, warm_start = read(database, "later")
+    assert warm_start.sources == ("earlier",)
+    count = len(warm_start.starts)
     assert count >= 1
-    assert [dict(trial.proposal) for trial in trials[:count]] == [dict(start.proposal) for start in lessons.starts]
+    assert [dict(trial.proposal) for trial in trials[:count]] == [dict(start.proposal) for start in warm_start.starts]
     before, _ = read(database, "earlier")
-    assert [one.description for one in trials[:count]] == [before[one.trial].description for one in lessons.starts]
+    assert [one.description for one in trials[:count]] == [before[one.trial].description for one in warm_start.starts]
     published = [trial.method for trial in trials if trial.origin == "published"]
-    assert len(lessons.replaced) == count
-    assert not set(lessons.replaced) & set(published[: 10 - count])
+    assert len(warm_start.replaced) == count
+    assert not set(warm_start.replaced) & set(published[: 10 - count])
     assert "head_only" in published
     assert query_study(f"sqlite:///{database}", "later", summary_of).learned_from == ("earlier",)
 
@@ -126,8 +126,8 @@ def test_another_word_is_another_study(database, tmp_path):
     begin(database, specification(tmp_path, "later", 2, **LEARNING))
     begin(database, specification(tmp_path, "later", 3, **LEARNING))
     assert len(tried(database, "later")) == 3
-    said = r"(?s)Study 'later' exists \(3 trials\) with other settings, below\. Delete it.*"
-    with pytest.raises(StudyChangedError, match=rf'{said}\n  search\.learn_from: "auto" -> "none"'):
+    message = r"(?s)Study 'later' exists \(3 trials\) with other settings, below\. Delete it.*"
+    with pytest.raises(StudyChangedError, match=rf'{message}\n  search\.learn_from: "auto" -> "none"'):
         begin(database, specification(tmp_path, "later", 4, learn_from="none"))
     with pytest.raises(StudyChangedError, match=r'search.learn_from: "none" -> \["later"\]'):
         begin(database, specification(tmp_path, "earlier", 30, learn_from=["later"]))
@@ -145,9 +145,9 @@ def test_empty_warm_start_equals_no_warm_start(tmp_path):
 def test_methods_that_are_listed_one_by_one_all_stay(database, tmp_path):
     listed = ["bitfit", "lora_qv"]
     begin(database, specification(tmp_path, "later", 6, published=listed, learn_from="earlier"))
-    trials, lessons = read(database, "later")
-    assert lessons.replaced == ()
-    count = len(lessons.starts)
+    trials, warm_start = read(database, "later")
+    assert warm_start.replaced == ()
+    count = len(warm_start.starts)
     assert [trial.method for trial in trials[: count + 2]] == [None] * count + listed
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(datab
 
 
 @pytest.mark.parametrize(
-    ("search", "said"),
+    ("search", "message"),
     [
         ({"learn_from": []}, "search.learn_from: must be auto, none, or a list of the names of earlier studies"),
         ({"learn_from": ["a", "a"]}, "search.learn_from: must not name anything twice"),
@@ -181,8 +181,8 @@ def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(datab
         ({"learn_from": "auto", "sampler": "tpe"}, "must learn from no earlier study unless the sampler is factored"),
     ],
 )
-def test_words_that_cannot_be_are_refused_on_one_line(tmp_path, search, said):
+def test_words_that_cannot_be_are_refused_on_one_line(tmp_path, search, message):
     with pytest.raises(SpecificationError) as refused:
         specification(tmp_path, "later", 2, **search)
     (line,) = str(refused.value).splitlines()[1:]
-    assert said in line
+    assert message in line

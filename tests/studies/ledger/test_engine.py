@@ -169,9 +169,9 @@ def test_a_password_is_hidden_wherever_it_stands_in_a_url(url):
 
 
 def test_a_password_that_reaches_into_the_host_is_refused_and_not_shown():
-    said = refusal(StorageAddress.parse, "postgresql://user:a@secret@host/db")
-    assert "must be written %40" in said
-    assert "secret" not in said
+    message = refusal(StorageAddress.parse, "postgresql://user:a@secret@host/db")
+    assert "must be written %40" in message
+    assert "secret" not in message
 
 
 def test_a_relative_file_stays_the_same_when_the_folder_changes(tmp_path, monkeypatch, values):
@@ -193,16 +193,16 @@ def test_a_file_name_may_hold_anything(tmp_path, values):
 
 def test_missing_driver_error_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    said = refusal(Ledger.open, "postgresql://user:secret@host/db")
-    assert said.endswith("Run: pip install 'deltaspace[postgres]'")
-    assert "secret" not in said
+    message = refusal(Ledger.open, "postgresql://user:secret@host/db")
+    assert message.endswith("Run: pip install 'deltaspace[postgres]'")
+    assert "secret" not in message
 
 
 def test_unreachable_server_error_hides_the_password(tmp_path):
     for use in (Ledger.open, lambda text: run_query(text, "SELECT 1")):
-        said = refusal(use, f"postgresql://user:secret@/db?host={tmp_path}")
-        assert said.startswith("cannot reach postgresql://user:***@/db")
-        assert "secret" not in said
+        message = refusal(use, f"postgresql://user:secret@/db?host={tmp_path}")
+        assert message.startswith("cannot reach postgresql://user:***@/db")
+        assert "secret" not in message
 
 
 @pytest.mark.postgres
@@ -228,10 +228,10 @@ def test_a_locked_study_on_a_server_is_reported(postgres_url, monkeypatch, value
 def test_the_users_own_server_options_are_kept(postgres_url):
     wanted = {"work_mem": "7MB", "timezone": "UTC", "lock_timeout": "10s"}
     with Ledger.open(f"{postgres_url}&options=-c%20work_mem%3D7MB") as ledger:
-        asked = {
+        queries = {
             name: ledger.read(lambda link, of=name: link.exec_driver_sql(f"SHOW {of}").scalar()) for name in wanted
         }
-    assert asked == wanted
+    assert queries == wanted
 
 
 @pytest.mark.parametrize("access", list(Access))

@@ -73,10 +73,10 @@ def test_another_process_of_the_same_number_is_not_the_launch(other):
 
 def test_a_launch_of_another_machine_counts_until_its_time(other):
     process, text = other
-    elsewhere = replace(LaunchName.parse(text), place="elsewhere")
+    other_host = replace(LaunchName.parse(text), place="elsewhere")
     process.kill()
     process.wait()
-    assert Hold(holder=str(elsewhere), until=later()).is_live
+    assert Hold(holder=str(other_host), until=later()).is_live
 
 
 def test_a_study_is_held_by_one_launch_until_it_lets_go(kept, other):

@@ -66,9 +66,9 @@ def test_a_trial_comes_back_as_it_was_added(kept, values):
 
 def test_added_trial_has_only_its_proposal(kept, values):
     end = {"state": TrialState.COMPLETE, "score": 0.9, "reason": "why", "ended_at": datetime(2026, 1, 1, tzinfo=UTC)}
-    said = {**end, "study_id": 9, "steps": 5, "last_score": 0.9, "attempt": 3, "created_at": end["ended_at"]}
-    assert {*said, *PROPOSED} == {one.name for one in fields(TrialRecord)}
-    (added,) = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, **said)])
+    ignored = {**end, "study_id": 9, "steps": 5, "last_score": 0.9, "attempt": 3, "created_at": end["ended_at"]}
+    assert {*ignored, *PROPOSED} == {one.name for one in fields(TrialRecord)}
+    (added,) = kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0, **ignored)])
     assert added.study_id == kept.id
     assert abs(added.created_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert replace(added, created_at=None) == values.trial(0)
@@ -86,8 +86,8 @@ def test_trials_are_added_and_leased_in_one_transaction(kept, values):
     assert [(trial.state, trial.attempt) for trial in added] == [(TrialState.RUNNING, 1)] * 2
     assert kept.ledger.trials(kept.id) == added
     attempts = kept.ledger.attempts(kept.id)
-    told = [(attempt.trial, attempt.attempt, attempt.worker, attempt.ending) for attempt in attempts]
-    assert told == [(0, 1, "w", None), (1, 1, "w", None)]
+    facts = [(attempt.trial, attempt.attempt, attempt.worker, attempt.ending) for attempt in attempts]
+    assert facts == [(0, 1, "w", None), (1, 1, "w", None)]
     assert attempts[0].lease_expires_at - attempts[0].started_at == timedelta(seconds=100)
 
 
@@ -309,8 +309,8 @@ print(json.dumps([epoch, added, end]))
 def test_of_two_processes_that_keep_a_study_the_first_is_fenced(kept, storage_url):
     command = [sys.executable, "-c", KEEPER, str(Path(__file__).with_name("conftest.py")), storage_url, str(kept.id)]
     keepers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = sorted(json.loads(keeper.communicate(timeout=60)[0]) for keeper in keepers)
-    (first_epoch, first_added, first_end), last = told
+    printed = sorted(json.loads(keeper.communicate(timeout=60)[0]) for keeper in keepers)
+    (first_epoch, first_added, first_end), last = printed
     assert (first_epoch, first_end) == (2, "fenced")
     assert last == [3, 30, "done"]
     trials = kept.ledger.trials(kept.id)

@@ -58,8 +58,8 @@ def test_a_database_of_another_version_is_refused_and_not_touched(storage_url, t
     if found != "none":
         tamper(f"INSERT INTO deltaspace_version VALUES ('{found}')")
     for options in OPEN_WAYS:
-        said = rf"must be of version {NEWEST}; got version {found}. Use the release that made"
-        with pytest.raises(SchemaVersionError, match=said):
+        message = rf"must be of version {NEWEST}; got version {found}. Use the release that made"
+        with pytest.raises(SchemaVersionError, match=message):
             Ledger.open(storage_url, **options)
     assert version(ledger) == [found] * (found != "none")
 

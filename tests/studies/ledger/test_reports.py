@@ -75,8 +75,8 @@ def test_an_end_closes_the_trial_and_its_attempt_at_one_moment(running, values, 
     outcome = getattr(values, ending)
     assert settle(running, readings=[values.reading(0, 10, score=0.75)], **outcome) == ACCEPTED
     trial = running.ledger.trial(running.id, 0)
-    told = {"score": None, "reason": None, **outcome}
-    assert {name: getattr(trial, name) for name in told} == told
+    expected = {"score": None, "reason": None, **outcome}
+    assert {name: getattr(trial, name) for name in expected} == expected
     [attempt] = running.ledger.attempts(running.id, 0)
     assert attempt.ending == ending
     assert attempt.ended_at == trial.ended_at is not None
@@ -111,8 +111,8 @@ def test_later_attempt_adds_only_new_readings(running, values):
 
 
 def test_two_newest_snapshots_are_kept(running, values):
-    told = [settle(running, artefact=values.artefact(0, step)) for step in (10, 20, 30, 40)]
-    assert told == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
+    answers = [settle(running, artefact=values.artefact(0, step)) for step in (10, 20, 30, 40)]
+    assert answers == [(), (), ("/snapshots/0-10",), ("/snapshots/0-20",)]
     assert running.ledger.artefacts(running.id, 0) == [values.artefact(0, 30), values.artefact(0, 40)]
 
 

@@ -164,13 +164,13 @@ def test_a_server_that_does_not_stop_is_left(postgres_url, postgres_server):
     Ledger.open(postgres_url).close()
     session = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(61%'"
     with ThreadPoolExecutor(1) as pool, postgres_server.connect() as link:
-        asked = pool.submit(run_query, postgres_url, "SELECT pg_sleep(61)", Limits(seconds=2))
+        query = pool.submit(run_query, postgres_url, "SELECT pg_sleep(61)", Limits(seconds=2))
         while not (found := link.execute(session).fetchone()):
-            assert not asked.done()
+            assert not query.done()
         os.kill(found[0], signal.SIGSTOP)
         try:
             with pytest.raises(QueryError, match="may take 2 s"):
-                asked.result(MUST_END_SECONDS)
+                query.result(MUST_END_SECONDS)
         finally:
             os.kill(found[0], signal.SIGCONT)
 
@@ -279,8 +279,8 @@ def test_limits_that_cannot_be_are_refused(limits):
 def test_sqlite_refuses_all_but_reads(tmp_path, sql):
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
         connection.execute("CREATE TABLE t (a)")
-    said = refusal(f"sqlite:///{tmp_path / 'x.db'}", sql.format(folder=tmp_path))
-    assert said.startswith(("a query must", "the database refuses"))
+    message = refusal(f"sqlite:///{tmp_path / 'x.db'}", sql.format(folder=tmp_path))
+    assert message.startswith(("a query must", "the database refuses"))
     assert [path.name for path in tmp_path.iterdir()] == ["x.db"]
 
 

@@ -106,10 +106,13 @@ def all_kinds():
 
 
 def test_every_edit_of_every_configuration_has_its_dimensions(kept, values, storage_url):
-    known = all_kinds()
-    trials = [replace(values.trial(number), configuration=configuration) for number, configuration in enumerate(known)]
+    configurations = all_kinds()
+    trials = [
+        replace(values.trial(number), configuration=configuration)
+        for number, configuration in enumerate(configurations)
+    ]
     kept.ledger.add_trials(kept.id, kept.epoch, trials)
-    expected = [{"trial": number} | edit for number, one in enumerate(known) for edit in edits_of(one)]
+    expected = [{"trial": number} | edit for number, one in enumerate(configurations) for edit in edits_of(one)]
     columns = ", ".join(expected[0])
     assert rows(storage_url, f"SELECT {columns} FROM configurations ORDER BY trial, edit") == expected
     assert max(edit["edit"] for edit in expected) > 2
@@ -163,9 +166,9 @@ def test_contenders_count_only_seeds_that_completed(ledger, values, storage_url)
     parent = ledger.create_study(values.study())
     one = Contender(label="", trial=None, validation_score=None, is_top=False, baselines=())
     given = {"against": ("lora_qv",), "seeds": (5, 6), "contenders": tuple(replace(one, label=name) for name in "abc")}
-    asked = ConfirmationRecord(study=parent.name, top=1, left_out={}, **given)
+    request = ConfirmationRecord(study=parent.name, top=1, left_out={}, **given)
     new = values.study(name="sst2-confirm", kind=StudyKind.CONFIRMATION, parent_id=parent.id)
-    study = ledger.create_study(new, [values.trial(number) for number in range(6)], asked)
+    study = ledger.create_study(new, [values.trial(number) for number in range(6)], request)
     epoch = ledger.take_over(study.id, "keeper")
     scores = {0: 0.5, 1: 0.7, 2: 0.25}
     for number in range(4):

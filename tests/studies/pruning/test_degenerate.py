@@ -56,8 +56,8 @@ def test_a_majority_of_others_that_learn_is_enough():
 
 
 def test_identical_texts_are_a_collapse_where_others_differ():
-    said = collapse(learned(**BAD), None, [LEARNS] * FEWEST, None)
-    assert said == "collapsed: all its predictions are the same, its loss is 1.8"
+    reason = collapse(learned(**BAD), None, [LEARNS] * FEWEST, None)
+    assert reason == "collapsed: all its predictions are the same, its loss is 1.8"
 
 
 def test_loss_above_first_rung_is_a_collapse():
@@ -94,8 +94,8 @@ def test_collapsed_trials_stop_except_head_only():
     rungs = board()
     for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
         rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
-    said = "rung 0 (50 steps): collapsed: all its predictions are the same, its loss is 1.85, and guessing has 1.8"
-    assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [said, said, None]
+    reason = "rung 0 (50 steps): collapsed: all its predictions are the same, its loss is 1.85, and guessing has 1.8"
+    assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [reason, reason, None]
 
 
 def test_a_study_that_was_begun_without_the_rule_goes_on_without_it():

@@ -43,8 +43,8 @@ def plan(rule: Rule | BestShare = Rule.SIGNIFICANCE, **given: object) -> RungPla
 def test_best_share_rule_keeps_top_half_and_gives_reason():
     assert arrive(RungBoard(plan(BestShare(), reduction=3)), Score(0, 25, 0.9), Score(1, 25, 0.1)) == [None, None]
     scores = [Score(trial, 50, score) for trial, score in enumerate((0.455, 0.412, 0.6, 0.55, 0.58))]
-    said = [None, "rung 1 (50 steps): 0.412 below the cut 0.455", None, None, None]
-    assert arrive(RungBoard(plan(BestShare())), *scores) == said
+    verdicts = [None, "rung 1 (50 steps): 0.412 below the cut 0.455", None, None, None]
+    assert arrive(RungBoard(plan(BestShare())), *scores) == verdicts
 
 
 def significant(
@@ -64,8 +64,8 @@ def test_a_trial_stops_where_others_are_better_by_more_than_their_noise():
 
 
 def test_significance_rule_counts_better_trials_in_its_reason():
-    said = significant(0.9, 0.9, 0.9, 0.9, 0.4)
-    assert said == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
+    verdict = significant(0.9, 0.9, 0.9, 0.9, 0.4)
+    assert verdict == "rung 0 (25 steps): 0.5, and 4 of 5 are better by more than their noise"
     # with its own there are 7, and ceil(7 / 2) is 4, ceil(7 / 3) is 3
     three_of_six = (0.9, 0.9, 0.9, 0.4, 0.4, 0.4)
     assert significant(*three_of_six) is None
@@ -247,7 +247,7 @@ def win_probability(chance: float, *, is_published: bool = True) -> WinProbabili
 
 
 @pytest.mark.parametrize(
-    ("chance", "is_published", "said"),
+    ("chance", "is_published", "reason"),
     [
         (0.09, True, None),
         (0.0899, True, "0.4, and 9.0% likely to beat trial 2, the best published method"),
@@ -256,12 +256,12 @@ def win_probability(chance: float, *, is_published: bool = True) -> WinProbabili
         (0.0199, False, "0.4, and 2.0% likely to beat trial 2, the best so far"),
     ],
 )
-def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_published, said):
+def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_published, reason):
     rungs = RungBoard(plan(Rule.CHANCE))
     reading = Score(9, 25, 0.4)
     rungs.add(reading)
     verdict = rungs.verdict(reading, win_probability(chance, is_published=is_published))
-    assert verdict == (None if said is None else f"rung 0 (25 steps): {said}")
+    assert verdict == (None if reason is None else f"rung 0 (25 steps): {reason}")
 
 
 def test_chance_rule_spares_uncertain_and_protected_trials():

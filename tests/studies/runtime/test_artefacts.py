@@ -58,11 +58,11 @@ def test_non_file_at_a_snapshots_path_is_not_waited_for(files, planted):
 
 @pytest.mark.parametrize("planted", ["trial-3", "trial-3/attempt-1"])
 def test_attempt_folder_behind_a_link_is_refused(tmp_path, planted):
-    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    study, other_folder = tmp_path / "study", tmp_path / "elsewhere"
+    other_folder.mkdir()
     link = study / planted
     link.parent.mkdir(parents=True)
-    link.symlink_to(elsewhere)
+    link.symlink_to(other_folder)
     with pytest.raises(LaunchError, match=r"must be a folder; a link leads to .*elsewhere"):
         make_attempt_folder(study, 3, 1)
     assert make_attempt_folder(study, 4, 1).is_dir()

@@ -74,8 +74,8 @@ def test_the_last_trials_are_left_for_the_other_workers_too(begin):
     study = begin(target_trials=7)
     for worker in ("a/1", "b/1"):
         study.keeper.join(worker)
-    lent = [len(study.take(4, worker)) for worker in ("a/1", "b/1", "a/1", "b/1", "a/1", "a/1")]
-    assert lent == [4, 2, 1, 0, 0, 0]
+    counts = [len(study.take(4, worker)) for worker in ("a/1", "b/1", "a/1", "b/1", "a/1", "a/1")]
+    assert counts == [4, 2, 1, 0, 0, 0]
 
 
 def test_freed_slot_is_filled_in_the_same_exchange(begin):
@@ -214,15 +214,15 @@ def test_another_incarnation_of_a_worker_takes_its_place(storage_url, begin):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("known", ["", "ended for want of memory"])
-def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, storage_url, begin):
+@pytest.mark.parametrize("loss", ["", "ended for want of memory"])
+def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(loss, storage_url, begin):
     study = begin(storage_url, lease_seconds=2.5)  # a look at a database may take a second
     study.keeper.join("silent/1")
     study.keeper.join("w/1")
     study.take(1, "silent/1")
     study.take(1, "w/1")
-    if known:  # and nobody has taken its place yet
-        study.keeper.ended("silent", known)
+    if loss:  # and nobody has taken its place yet
+        study.keeper.ended("silent", loss)
     until = time.monotonic() + 60
     while study.states != ["queued", "running"]:
         assert time.monotonic() < until
@@ -230,7 +230,7 @@ def test_a_silent_worker_loses_its_trials_and_a_heartbeat_keeps_them(known, stor
         heard_at = datetime.now(UTC)
         study.keeper.heartbeat("w/1")
     assert study.broken(heard_at) == [], "whatever time a look at the database takes"
-    assert study.event_texts("lost") == [f"attempt 1 on silent/1: {known or 'silent for 2.5 s'}"]
+    assert study.event_texts("lost") == [f"attempt 1 on silent/1: {loss or 'silent for 2.5 s'}"]
 
 
 def test_a_pause_of_the_keeper_is_no_silence_of_its_workers(storage_url, begin):
@@ -521,9 +521,9 @@ def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over
     published, *others = study.take(5)
 
     def of(request: TrialRequest, step: int, loss: float, same: float) -> TrialReport:
-        told = report(request, step, 0.5)
+        collapsed = report(request, step, 0.5)
         metrics = {"validation_loss": loss, "same_prediction": same}
-        return replace(told, reading=replace(told.reading, metrics=metrics, train_loss=loss))
+        return replace(collapsed, reading=replace(collapsed.reading, metrics=metrics, train_loss=loss))
 
     assert set(study.tell(*(of(request, 4, 0.6, 0.6) for request in others))) == {Decision.GO_ON}
     if takes_over:
@@ -532,8 +532,8 @@ def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over
     assert study.tell(of(published, 4, 0.71, 1.0)) == [Decision.STOP]
     stopped = study.trials[0]
     assert (stopped.state, stopped.method) == (TrialState.PRUNED, "lora_qv")
-    said = "rung 0 (4 steps): collapsed: all its predictions are the same, its loss is 0.71, and guessing has 0.7"
-    assert stopped.reason == said
+    reason = "rung 0 (4 steps): collapsed: all its predictions are the same, its loss is 0.71, and guessing has 0.7"
+    assert stopped.reason == reason
 
 
 @pytest.mark.parametrize("takes_over", [False, True])
@@ -564,7 +564,7 @@ def test_takeover_proposes_the_same_pack(begin):
     rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
     study = begin(sampler="factored", rungs=rungs, initial_design=InitialDesign(published=published), target_trials=40)
-    held, seen = {request.trial: request for request in study.take(4)}, set()
+    held, measured = {request.trial: request for request in study.take(4)}, set()
     for _ in range(10):
         reports = []
         for trial, request in held.items():
@@ -573,11 +573,11 @@ def test_takeover_proposes_the_same_pack(begin):
                     TrialReport(trial=trial, attempt=1, state=TrialState.FAILED, reason="the loss is nan at step 2")
                 )
             else:
-                reports.append(report(request, 16 if trial in seen else 4, 0.3 + 0.1 * (trial % 5)))
-        seen |= {*held}
+                reports.append(report(request, 16 if trial in measured else 4, 0.3 + 0.1 * (trial % 5)))
+        measured |= {*held}
         answer = study.keeper.exchange("w/1", reports, sum(one.state is TrialState.FAILED for one in reports))
-        told = zip(reports, answer.decisions, strict=True)
-        going = {one.trial for one, decision in told if decision is Decision.GO_ON}
+        decided = zip(reports, answer.decisions, strict=True)
+        going = {one.trial for one, decision in decided if decision is Decision.GO_ON}
         held = {trial: request for trial, request in held.items() if trial in going}
         held |= {request.trial: request for request in answer.requests}
     assert {*study.states} == {"complete", "pruned", "failed", "running"}

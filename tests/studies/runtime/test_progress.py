@@ -29,9 +29,9 @@ def test_between_two_measurements_it_runs_down_to_half_at_most():
     pace = Pace()
     pace.begin(0.0)
     pace.add_steps(10.0, 50)
-    said = [pace.left(now, 200) for now in (10.0, 20.0, 30.0, 60.0, 600.0)]
-    assert [one and one.seconds for one in said] == [40.0, 30.0, 20.0, 20.0, 20.0]
-    assert not any(one and one.is_more for one in said)
+    estimates = [pace.left(now, 200) for now in (10.0, 20.0, 30.0, 60.0, 600.0)]
+    assert [one and one.seconds for one in estimates] == [40.0, 30.0, 20.0, 20.0, 20.0]
+    assert not any(one and one.is_more for one in estimates)
 
 
 def test_a_slower_burst_lets_it_be_more_and_not_rise():
@@ -51,7 +51,7 @@ def test_remaining_time_never_rises():
     draw = random.Random(3)
     pace, now, remaining = Pace(), 0.0, 1500.0
     pace.begin(now)
-    said = []
+    estimates = []
     for _ in range(400):
         now += draw.expovariate(1.0)
         if draw.random() < 0.3:
@@ -60,10 +60,10 @@ def test_remaining_time_never_rises():
             remaining = max(0.0, remaining - steps + draw.choice([0] * 9 + [100]))
         left = pace.left(now, remaining)
         if left is not None:
-            said.append(left.seconds)
-    assert said == sorted(said, reverse=True)
-    assert len(set(said)) > 20
-    assert min(said) >= 0
+            estimates.append(left.seconds)
+    assert estimates == sorted(estimates, reverse=True)
+    assert len(set(estimates)) > 20
+    assert min(estimates) >= 0
 
 
 class Hand:
@@ -80,8 +80,8 @@ def test_time_goes_by_while_it_is_looked_at():
     clock = ActiveClock(lease_seconds=60, clock=hand)
     for _ in range(10):
         hand.now += 2.5
-        seen = clock.seconds()
-    assert seen == 25.0
+        seconds = clock.seconds()
+    assert seconds == 25.0
     assert clock.seconds() == 25.0
 
 

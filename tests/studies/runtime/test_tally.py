@@ -11,14 +11,14 @@ from studies.runtime.roster import OpenTrial
 from studies.runtime.tally import PRIOR_TRIALS, ProgressTally
 
 
-def ended(number: int, state: TrialState, *, step: int = 200, **said: Any) -> OpenTrial:
-    facts = {"method": None, "replicate_of": None, "score": None, "reason": None, **said}
+def ended(number: int, state: TrialState, *, step: int = 200, **fields: Any) -> OpenTrial:
+    facts = {"method": None, "replicate_of": None, "score": None, "reason": None, **fields}
     new = SimpleNamespace(number=number, state=state, **facts, description=f"what {number} is", stored_parameters=100)
     return OpenTrial(trial=cast(TrialRecord, new), attempt=1, step=step, last_score=0.25)
 
 
-def complete(number: int, score: float, **said: Any) -> OpenTrial:
-    return ended(number, TrialState.COMPLETE, score=score, **said)
+def complete(number: int, score: float, **fields: Any) -> OpenTrial:
+    return ended(number, TrialState.COMPLETE, score=score, **fields)
 
 
 def pruned(number: int) -> OpenTrial:

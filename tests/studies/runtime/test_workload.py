@@ -42,10 +42,10 @@ def study(tmp_path: Path) -> Study:
 
 
 def test_a_launch_holds_its_study_while_it_runs_and_lets_go_of_it(study):
-    seen: list[str | None] = []
-    assert study.launch(step_seconds=0.01, observer=lambda progress: seen.append(study.holder())).finished
-    assert len(set(seen)) == 1
-    assert None not in seen
+    holders: list[str | None] = []
+    assert study.launch(step_seconds=0.01, observer=lambda progress: holders.append(study.holder())).finished
+    assert len(set(holders)) == 1
+    assert None not in holders
     assert study.holder() is None
 
 
@@ -63,16 +63,16 @@ def test_replaced_database_is_not_opened_at_launch_end(study):
 
 
 def test_second_launch_is_refused_without_effect(study):
-    told: list[str] = []
+    messages: list[str] = []
 
     def try_again(progress: object) -> None:
-        if not told:
+        if not messages:
             with pytest.raises(StudyHeldError) as refused:
                 study.launch()
-            told.append(str(refused.value))
+            messages.append(str(refused.value))
 
     assert study.launch(step_seconds=0.01, observer=try_again).finished
-    [line] = told
+    [line] = messages
     assert line.startswith("study 'trivial' is run by process ")
     assert "\n" not in line
     with Ledger.open(study.url, read_only=True) as ledger:
@@ -113,27 +113,27 @@ def test_command_on_a_running_study_exits_2_without_prompt(study, capsys, monkey
     file = study.folder / "trivial.yaml"
     file.write_text(json.dumps(specification(study.folder / "artefacts", "inline", 40).as_json()))
     assert main(["launch", str(file), "--storage", study.url]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.out == ""
     refused = "deltaspace: study 'trivial' is run by my-desk"
-    assert said.err.splitlines()[-1].startswith(refused)
+    assert printed.err.splitlines()[-1].startswith(refused)
 
 
-@pytest.mark.parametrize(("said", "wanted"), [("end", True), ("leave", False)])
-def test_takeover_is_confirmed_on_a_terminal(study, monkeypatch, said, wanted):
+@pytest.mark.parametrize(("answer", "wanted"), [("end", True), ("leave", False)])
+def test_takeover_is_confirmed_on_a_terminal(study, monkeypatch, answer, wanted):
     from deltaspace.commands import options
 
     assert study.launch().finished
-    asked: list[str] = []
+    prompts: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("click.prompt", lambda text, **_: said if asked.append(text) is None else "")
+    monkeypatch.setattr("click.prompt", lambda text, **_: answer if prompts.append(text) is None else "")
     assert not options.takes_over("trivial", study.url, given=False)
-    assert not asked
+    assert not prompts
     with closing(sqlite3.connect(study.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET holder = 'my-desk', held_until = '2999-01-01T00:00:00.000000+00:00'")
     assert options.takes_over("trivial", study.url, given=False) is wanted
-    assert asked == ["'trivial' is run by my-desk. End that launch and go on here, or leave it alone?"]
+    assert prompts == ["'trivial' is run by my-desk. End that launch and go on here, or leave it alone?"]
     assert options.takes_over("trivial", study.url, given=True)
     assert not options.takes_over("another", study.url, given=False)
-    assert len(asked) == 1
+    assert len(prompts) == 1

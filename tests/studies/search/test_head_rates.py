@@ -18,10 +18,10 @@ def asking(space: SearchSpace) -> SearchSpace:
 
 @pytest.mark.parametrize("sampler", ["factored", "random", "tpe"])
 def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
-    asked = asking(space)
-    proposer = proposer_of(asked, sampler, published=())
-    history = search(proposer, asked, 9, [])
-    replayed = proposer_of(asked, sampler, published=())
+    with_head_rate = asking(space)
+    proposer = proposer_of(with_head_rate, sampler, published=())
+    history = search(proposer, with_head_rate, 9, [])
+    replayed = proposer_of(with_head_rate, sampler, published=())
     replayed.replay(history, readings_of(history))
     assert replayed.propose().fingerprint == proposer.propose().fingerprint
     rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] for trial in history]
@@ -31,9 +31,9 @@ def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
 
 
 def test_head_rate_is_part_of_the_fingerprint(space):
-    asked = asking(space)
-    one = proposer_of(asked, "random", published=()).propose()
-    other = asked.suggest({**one.parameters, HEAD_RATE: HIGH / 2})
+    with_head_rate = asking(space)
+    one = proposer_of(with_head_rate, "random", published=()).propose()
+    other = with_head_rate.suggest({**one.parameters, HEAD_RATE: HIGH / 2})
     assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
     assert other.fingerprint != one.fingerprint
     assert other.configuration == one.configuration
@@ -48,9 +48,9 @@ def test_fixed_head_rate_applies_to_all_trials(sampler, space):
 
 
 def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space):
-    asked = asking(space)
-    (trial,) = search(proposer_of(asked, "random", published=()), asked, 1, [])
-    entry = entry_of(trial, asked, label="0", head_parameters=0, is_top=True)
+    with_head_rate = asking(space)
+    (trial,) = search(proposer_of(with_head_rate, "random", published=()), with_head_rate, 1, [])
+    entry = entry_of(trial, with_head_rate, label="0", head_parameters=0, is_top=True)
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}
         request = trial_request(again, attempt=1, plan=PLAN)

@@ -27,8 +27,8 @@ def test_proposer_receives_reading_progress_and_error(space):
     before = Reading(trial=1, step=2, attempt=1, score=0.2, train_loss=1, seconds=1, rung=None)
     rebuilt.replay(records, {1: [before]})
     for proposer in (live, rebuilt):
-        for told in ((1, 2, 0.2), (1, 2, 0.9), (0, 2, 0.25), (0, 8, 0.5)):  # of two at one step the first stands
-            proposer.add_reading(*told)
+        for reading in ((1, 2, 0.2), (1, 2, 0.9), (0, 2, 0.25), (0, 8, 0.5)):  # of two at one step the first stands
+            proposer.add_reading(*reading)
         proposer.end_trial(0, TrialState.COMPLETE, 0.5)
         proposer.end_trial(2, TrialState.FAILED)
     ended, running, failed = live.trials
@@ -71,13 +71,13 @@ def proposer_of(space: SearchSpace, published: tuple[str, ...] = PUBLISHED) -> P
 
 def test_free_slots_are_filled_as_if_the_earlier_ones_were_running(space):
     proposer = proposer_of(space, published=("lora_qv",))
-    seen: list[Observation] = []
+    histories: list[Observation] = []
     for number in range(12):
         candidate = proposer.propose()
         proposer.add_reading(number, 8, trial_score(number))
         proposer.end_trial(number, TrialState.COMPLETE, trial_score(number))
-        seen.append(Observation.of(candidate, number=number, readings=(MODEL.measured(8, trial_score(number)),)))
-    together = proposed(FactoredSearch(space, seed=3), seen, slots=4)
+        histories.append(Observation.of(candidate, number=number, readings=(MODEL.measured(8, trial_score(number)),)))
+    together = proposed(FactoredSearch(space, seed=3), histories, slots=4)
     assert [proposer.propose().fingerprint for _ in range(4)] == [one.fingerprint for one in together]
 
 

@@ -116,18 +116,18 @@ def test_random_proposals_fill_ranges_and_often_edit_both_sides(space):
 
 def sampled_numbers(space: SearchSpace, *, startup: int, states: str) -> list[int]:
     """Return the numbers of the trials that the sampler proposed after trials with these final states."""
-    asked = []
+    numbers = []
 
     def of_proposal(number: int, retry: int) -> optuna.samplers.BaseSampler:
-        asked.append(number)
+        numbers.append(number)
         return optuna.samplers.RandomSampler(seed=number)
 
     proposer = Proposer(space, sampler=Sampler(of=lambda *study: of_proposal, startup=startup), seed=0)
-    known = {"C": TrialState.COMPLETE, "F": TrialState.FAILED, "P": TrialState.PRUNED}
+    final_states = {"C": TrialState.COMPLETE, "F": TrialState.FAILED, "P": TrialState.PRUNED}
     for number, letter in enumerate(states):
         proposer.propose()
-        proposer.end_trial(number, known[letter], 0.5 if letter == "C" else None)
-    return asked
+        proposer.end_trial(number, final_states[letter], 0.5 if letter == "C" else None)
+    return numbers
 
 
 def test_sampler_proposes_once_enough_trials_have_a_result(space):
@@ -168,10 +168,10 @@ def test_sampler_history_holds_best_newest_and_running_trials(space, monkeypatch
 
 def in_view_of(space: SearchSpace, states: str) -> list[int]:
     """Return the visible trials of a history of complete, pruned, failed and running trials, the best first."""
-    known = {"C": TrialState.COMPLETE, "P": TrialState.PRUNED, "F": TrialState.FAILED, "R": TrialState.RUNNING}
+    final_states = {"C": TrialState.COMPLETE, "P": TrialState.PRUNED, "F": TrialState.FAILED, "R": TrialState.RUNNING}
     one = Observation.of(space.suggest(RandomTrial(0)), number=0)
     trials = [
-        replace(one, number=number, state=known[letter], values=(-float(number),) if letter == "C" else None)
+        replace(one, number=number, state=final_states[letter], values=(-float(number),) if letter == "C" else None)
         for number, letter in enumerate(states)
     ]
     return [trial.number for trial in optuna_history.visible_trials(trials)]

@@ -30,11 +30,11 @@ def test_tpe_learns_from_published_methods_and_replays(space):
     lost, replayed = proposer(), proposer()
     history = search(lost, space, 24, [])
     replayed.replay(history, readings_of(history))
-    told = replayed.history()
-    assert [one.state for one in told[:4]] == [
+    history = replayed.history()
+    assert [one.state for one in history[:4]] == [
         OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.COMPLETE, OptunaState.FAIL
     ]  # fmt: skip
-    assert told[0].params["attention.form"] == "softmax_memory"
+    assert history[0].params["attention.form"] == "softmax_memory"
     following = search(lost, space, 3, [])
     assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
 

@@ -100,8 +100,8 @@ def test_rates_are_expected_where_they_were_best(space, encoding, best):
 
     places = warm_start_from([scored(space, score, count=90)], space).expected_rates(space.options.learning_rates)
     for form in ("lowrank", "bottleneck", "softmax_memory"):
-        prior, told = UNKNOWN**-2, BETWEEN_TASKS**-2
-        most = (prior * BEST_UNIT_LR + told * best) / (prior + told)  # if the task told it exactly
+        prior, measured = UNKNOWN**-2, BETWEEN_TASKS**-2
+        most = (prior * BEST_UNIT_LR + measured * best) / (prior + measured)  # if the task told it exactly
         assert abs(places[form].mean - most) < 0.2
         assert abs(places[form].mean - best) < abs(BEST_UNIT_LR - best)
         assert BETWEEN_TASKS < places[form].deviation < math.hypot(UNKNOWN, BETWEEN_TASKS)

@@ -77,9 +77,9 @@ def test_backbone_may_have_a_weight_format(tmp_path):
         'backbone.quantization: (absent) -> "nf4"',
     ]
     file = written(tmp_path, yaml.safe_dump({**MINIMAL, "backbone": "."}))
-    asked = read_specification(file, {"backbone.quantization": "int8"})
-    assert (asked.backbone.name, asked.backbone.quantization) == (str(tmp_path), "int8")
-    assert str(asked.backbone) == f"{tmp_path} (int8)"
+    overridden = read_specification(file, {"backbone.quantization": "int8"})
+    assert (overridden.backbone.name, overridden.backbone.quantization) == (str(tmp_path), "int8")
+    assert str(overridden.backbone) == f"{tmp_path} (int8)"
 
 
 def test_invalid_weight_format_is_refused():
@@ -245,8 +245,8 @@ QUESTIONS = {"kind": "question_answering", "folder": "."}
     ],
 )
 def test_a_text_task_that_cannot_be_is_refused_on_one_line(task, line):
-    (said,) = problems({"task": {**TRANSLATION, **task}})
-    assert re.match(line, said)
+    (problem,) = problems({"task": {**TRANSLATION, **task}})
+    assert re.match(line, problem)
 
 
 def test_text_task_becomes_the_runners_task():
@@ -422,7 +422,7 @@ def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("name: [x", "line 1, column 9"),
         ("name: x\nname: y", "line 2, column 1: key 'name' stands twice"),
@@ -435,11 +435,11 @@ def test_numbers_that_yaml_takes_for_text_are_still_numbers(tmp_path):
         *((f"name: x\nseed: !!{tag} x", "must be YAML; ") for tag in ("timestamp", "bool", "int", "float")),
     ],
 )
-def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path, text, said):
+def test_a_file_that_is_no_mapping_is_refused_on_one_line(tmp_path, text, message):
     path = written(tmp_path, text)
     with pytest.raises(SpecificationError) as caught:
         read_specification(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -601,8 +601,8 @@ def test_reading_a_study_file_imports_no_heavy_library():
 def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(warmup, rungs, rule):
     given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
     study = minimal(**given, training={"steps": 200, "warmup_fraction": warmup})
-    asked = {"reduction": 2, "rule": rule, "protected": Protected.BEST, "stops_collapsed": True}
-    assert study.rung_plan(750) == RungPlan(steps=rungs, examples=750, measured=rungs[0] * 32 // 2, **asked)
+    pruning = {"reduction": 2, "rule": rule, "protected": Protected.BEST, "stops_collapsed": True}
+    assert study.rung_plan(750) == RungPlan(steps=rungs, examples=750, measured=rungs[0] * 32 // 2, **pruning)
 
 
 @pytest.mark.parametrize(

@@ -39,15 +39,15 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_on_one_line_as_a_file_and_as_an_override(name, tmp_path):
-    text, said = BOMBS[name]
+    text, message = BOMBS[name]
     path = tmp_path / "study.yaml"
     path.write_text(text)
-    with pytest.raises(SpecificationError, match=said) as caught:
+    with pytest.raises(SpecificationError, match=message) as caught:
         read_specification(path)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
     if "\n" not in text:
-        with pytest.raises(SpecificationError, match=said):
+        with pytest.raises(SpecificationError, match=message):
             parse_override(f"trials={text}")
 
 

@@ -34,8 +34,8 @@ def test_proposals_are_unique(space, history):
     trials += searched(search, trials, 50)
     assert len(set(fingerprints(trials))) == 60
     again = proposed(search, trials)[0].fingerprint
-    told = [*trials, replace(trials[-1], number=60, fingerprint=again)]
-    assert search.candidate(told, number=60).fingerprint != again
+    history_with_duplicate = [*trials, replace(trials[-1], number=60, fingerprint=again)]
+    assert search.candidate(history_with_duplicate, number=60).fingerprint != again
 
 
 def points_of(structures, rates, sizes) -> Points:
@@ -66,8 +66,8 @@ def test_near_duplicates_are_not_proposed_despite_noise(space, settings):
     search, trials = FactoredSearch(space, seed=3, settings=settings), drawn(space, 12)
     for number in range(12, 30):
         (candidate,) = proposed(search, trials)
-        luck = random.Random(candidate.fingerprint).gauss(0, ERROR)
-        reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + luck, standard_error=ERROR)
+        noise = random.Random(candidate.fingerprint).gauss(0, ERROR)
+        reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + noise, standard_error=ERROR)
         trials.append(Observation.of(candidate, number=number, readings=(reading,)))
     encoding = Encoding(space)
     points = Points.of([encoding.features_of(trial) for trial in trials], StructureDistances())
@@ -98,14 +98,14 @@ def test_a_model_finds_better_than_draws_do(space, history):
 
 def test_posterior_is_on_the_score_scale_and_fits_readings(encoding, history):
     fitter, trials = SurrogateFitter(encoding.features_of), history(90)
-    known, unknown = trials[:60], [fitter.features(one) for one in trials[60:]]
+    observed, unknown = trials[:60], [fitter.features(one) for one in trials[60:]]
     truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
-    means, deviations = fitter.posterior(known).predict(unknown)
+    means, deviations = fitter.posterior(observed).predict(unknown)
     assert np.corrcoef(means, truth)[0, 1] > 0.6
     assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
-    told_means, told = fitter.posterior(trials).predict(unknown)
-    assert (told < deviations).mean() > 0.9
-    assert np.abs(told_means - truth).mean() < np.abs(means - truth).mean()
+    observed_means, with_all = fitter.posterior(trials).predict(unknown)
+    assert (with_all < deviations).mean() > 0.9
+    assert np.abs(observed_means - truth).mean() < np.abs(means - truth).mean()
 
 
 @pytest.mark.slow
@@ -147,22 +147,22 @@ def test_enqueued_published_method_gets_the_best_expected_rates(space):
 def test_published_trials_are_identified_by_their_parameters(space):
     """Test that published trials are learned from only with the parameters of their suggestions."""
 
-    def proposals(*, is_told: bool) -> list[dict[str, object]]:
+    def proposals(*, has_parameters: bool) -> list[dict[str, object]]:
         study = optuna.create_study(direction="maximize", sampler=FactoredSampler(FactoredSearch(space, seed=2)))
         for place, method in enumerate(("lora_qv", "lora_ffn", "bitfit", "prefix_tuning") * 3):
             candidate = space.suggest_published(method, RandomTrial(place))
-            told = optuna.trial.create_trial(
+            frozen = optuna.trial.create_trial(
                 value=score_of(candidate),
                 params=dict(candidate.parameters),
                 distributions={name: distributions(space)[name] for name in candidate.parameters},
-                user_attrs={METHOD: method} if is_told else {},
+                user_attrs={METHOD: method} if has_parameters else {},
             )
-            study.add_trial(told)
+            study.add_trial(frozen)
         return [dict(space.suggest(study.ask()).parameters) for _ in range(3)]
 
-    told, untold = proposals(is_told=True), proposals(is_told=False)
-    assert told != untold
-    assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in told)
+    frozen, untold = proposals(has_parameters=True), proposals(has_parameters=False)
+    assert frozen != untold
+    assert all("lowrank" in (one.get("attention.form"), one.get("ffn.form")) for one in frozen)
 
 
 def test_published_method_is_proposed_by_name_in_optuna_study(space):

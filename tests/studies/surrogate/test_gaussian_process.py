@@ -35,12 +35,12 @@ def with_losses(scores: Readings) -> Readings:
     """Append, for every second reading, a loss of nearly the same value."""
     rows = np.concatenate([np.arange(len(scores)), np.arange(0, len(scores), 2)])
     are_losses = np.arange(len(rows)) >= len(scores)
-    luck = 0.2 * np.sin(np.arange(len(rows)))
+    noise = 0.2 * np.sin(np.arange(len(rows)))
     return Readings(
         points=scores.points.take(rows),
         trials=scores.trials[rows],
         rungs=scores.rungs[rows],
-        scores=scores.scores[rows] + luck * are_losses,
+        scores=scores.scores[rows] + noise * are_losses,
         errors=scores.errors[rows],
         slopes=np.where(np.arange(len(rows)) % 3, 1.0, 0.4),
         are_losses=are_losses,
@@ -71,43 +71,43 @@ def test_the_posterior_is_the_direct_formula(readings, candidates, distances):
     lossy = readings.are_losses
     gain, of_scores = np.where(lossy, values["loss.gain"], 1.0), np.zeros(len(candidates), dtype=np.bool_)
 
-    def covariance(left: Points, right: Points, apart: np.ndarray, is_same_kind: np.ndarray) -> np.ndarray:
-        alike = PointPairs(left, right, distances).kernel(values)
-        return alike * np.exp(-values["decay"] * apart), RUNG_VARIANCE * ((apart == 0) & is_same_kind)
+    def covariance(left: Points, right: Points, pairwise: np.ndarray, is_same_kind: np.ndarray) -> np.ndarray:
+        similarity = PointPairs(left, right, distances).kernel(values)
+        return similarity * np.exp(-values["decay"] * pairwise), RUNG_VARIANCE * ((pairwise == 0) & is_same_kind)
 
     rungs = readings.rungs
-    apart = np.abs(rungs[:, None] - rungs[None, :])
-    alike, of_rungs = covariance(readings.points, readings.points, apart, lossy[:, None] == lossy[None, :])
-    noisy = alike * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
+    pairwise = np.abs(rungs[:, None] - rungs[None, :])
+    similarity, of_rungs = covariance(readings.points, readings.points, pairwise, lossy[:, None] == lossy[None, :])
+    noisy = similarity * (np.outer(gain, gain) + values["loss.own"] ** 2 * np.outer(lossy, lossy)) + of_rungs
     is_same_trial = readings.trials[:, None] == readings.trials[None, :]
     noise = gain * readings.slopes
     noisy += values["trial"] ** 2 * np.outer(noise, noise) * is_same_trial
-    noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (apart == 0)
-    luck = np.outer(readings.errors * np.where(lossy, values["loss.example_noise"], 1.0), readings.errors)
-    luck *= np.where(lossy, values["loss.example_noise"], 1.0)[None, :]
-    noisy += luck * is_same_trial * (apart == 0)
+    noisy += values["pace"] ** 2 * np.outer(gain * rungs, gain * rungs) * is_same_trial * (pairwise == 0)
+    example_noise = np.outer(readings.errors * np.where(lossy, values["loss.example_noise"], 1.0), readings.errors)
+    example_noise *= np.where(lossy, values["loss.example_noise"], 1.0)[None, :]
+    noisy += example_noise * is_same_trial * (pairwise == 0)
     noisy += np.diag((readings.slopes * np.where(lossy, values["loss.nugget"], values["nugget"])) ** 2 + 1e-8)
-    apart = np.repeat(np.abs(rungs)[:, None], len(candidates), axis=1)
-    alike, of_rungs = covariance(readings.points, candidates, apart, lossy[:, None] == of_scores[None, :])
-    shared = alike * gain[:, None] + of_rungs
+    pairwise = np.repeat(np.abs(rungs)[:, None], len(candidates), axis=1)
+    similarity, of_rungs = covariance(readings.points, candidates, pairwise, lossy[:, None] == of_scores[None, :])
+    shared = similarity * gain[:, None] + of_rungs
     inverse = np.linalg.inv(noisy)
     means, deviations = GaussianProcess(readings, distances, values).predict(candidates)
-    expected, asked_for = (points.trends @ values.trends for points in (readings.points, candidates))
-    formula = asked_for + shared.T @ inverse @ (readings.scores - gain * expected)
+    expected, prior_means = (points.trends @ values.trends for points in (readings.points, candidates))
+    formula = prior_means + shared.T @ inverse @ (readings.scores - gain * expected)
     np.testing.assert_allclose(means, formula, rtol=0, atol=1e-10)
     left = variance(values) + RUNG_VARIANCE - np.einsum("nm,nk,km->m", shared, inverse, shared)
     np.testing.assert_allclose(deviations, np.sqrt(left), rtol=0, atol=1e-10)
 
 
 def test_without_readings_the_posterior_is_the_prior(readings, candidates, distances):
-    nothing = np.zeros(0)
+    empty = np.zeros(0)
     none = Readings(
         points=readings.points.take(np.zeros(0, dtype=np.int64)),
         trials=np.zeros(0, dtype=np.int64),
-        rungs=nothing,
-        scores=nothing,
-        errors=nothing,
-        slopes=nothing,
+        rungs=empty,
+        scores=empty,
+        errors=empty,
+        slopes=empty,
         are_losses=np.zeros(0, dtype=np.bool_),
     )
     means, deviations = GaussianProcess(none, distances, VALUES).predict(candidates)
@@ -136,9 +136,9 @@ def test_fitted_hyperparameters_are_more_probable_than_the_medians(readings, dis
 
 def test_fantasies_at_the_mean_keep_means_and_cut_variance(readings, candidates, distances):
     process = GaussianProcess(readings, distances, VALUES)
-    told = process.fantasize(candidates.take(np.arange(3)))
+    fantasized = process.fantasize(candidates.take(np.arange(3)))
     means, deviations = process.predict(candidates)
-    same, less = told.predict(candidates)
+    same, less = fantasized.predict(candidates)
     np.testing.assert_allclose(same, means, rtol=0, atol=1e-7)
     assert (less < deviations + 1e-12).all()
     assert (less[:3] < 0.95 * deviations[:3]).all()

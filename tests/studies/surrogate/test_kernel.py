@@ -30,9 +30,9 @@ def structure(**changes: object) -> SideStructure:
 
 
 def kernel(one: Features, other: Features) -> float:
-    known = StructureDistances()
-    left, right = Points.of([one], known), Points.of([other], known)
-    return float(PointPairs(left, right, known).kernel(VALUES)[0, 0])
+    distances = StructureDistances()
+    left, right = Points.of([one], distances), Points.of([other], distances)
+    return float(PointPairs(left, right, distances).kernel(VALUES)[0, 0])
 
 
 def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> TrainedSide:
@@ -41,9 +41,9 @@ def side(rate: float = 0.0, size: float = -1.0, **changes: object) -> TrainedSid
 
 def test_the_kernel_of_any_trials_is_symmetric_and_positive_semidefinite(encoding, history):
     views = [encoding.features_of(one) for one in history(150)]
-    known = StructureDistances()
-    points = Points.of(views, known)
-    matrix = PointPairs(points, points, known).kernel(VALUES)
+    distances = StructureDistances()
+    points = Points.of(views, distances)
+    matrix = PointPairs(points, points, distances).kernel(VALUES)
     np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-15)
     assert np.linalg.eigvalsh(matrix).min() > -1e-12
     np.testing.assert_allclose(np.diag(matrix), variance(VALUES), rtol=1e-14)
@@ -57,9 +57,9 @@ def test_the_kernel_of_two_sides_is_its_formula():
     one = side(rate=0.3, size=-1.0), side(rate=0.1)
     other = side(rate=-0.2, size=-1.5, form="bottleneck", write="q v", gate="scale", scale=1), side(rate=0.4)
     weight = {name: VALUES[f"weight.{name}"] for name in DIMENSIONS}
-    apart = weight["form"] + 0.5 * weight["write"] + 0.5 * weight["gate"] + weight["scale"]
+    distance = weight["form"] + 0.5 * weight["write"] + 0.5 * weight["gate"] + weight["scale"]
     rate, size = VALUES["length.rate"], VALUES["length.size"]
-    attention = np.exp(-apart) * matern(0.5 / rate) * matern(0.5 / size)
+    attention = np.exp(-distance) * matern(0.5 / rate) * matern(0.5 / size)
     ffn = matern(0.3 / rate)
     expected = VALUES["level"] ** 2 + VALUES["attention"] ** 2 * attention + VALUES["ffn"] ** 2 * ffn
     expected += VALUES["pair"] ** 2 * attention * ffn

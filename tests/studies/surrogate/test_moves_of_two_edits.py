@@ -94,13 +94,13 @@ def test_study_of_two_edits_proposes_points_of_the_space(two):
 
 def test_features_differ_by_written_tensor_and_split(two, inducer):
     assert inducer.attention is not None
-    seen, _ = two.features(inducer)
-    assert seen is not None
-    assert seen.structure.other >= {"bottleneck at o", "lowrank at q"}
+    features, _ = two.features(inducer)
+    assert features is not None
+    assert features.structure.other >= {"bottleneck at o", "lowrank at q"}
     structures = set()
     for split in (0.1, 0.35, 0.7, 0.95):
         view, _ = two.features(replace(inducer, attention=replace(inducer.attention, split=split)))
         assert view is not None
-        assert view.log2_budget_fraction == pytest.approx(seen.log2_budget_fraction, abs=0.1)
+        assert view.log2_budget_fraction == pytest.approx(features.log2_budget_fraction, abs=0.1)
         structures.add(view.structure)
     assert len(structures) > 1

@@ -59,8 +59,8 @@ def test_every_child_is_legal_and_within_the_budget(backbone, part):
         shared = 4**3 if all("phm" in side.structure.form for side in view if side) else 0
         assert stored == pytest.approx(counted, rel=1e-6, abs=shared)
         trial = Observation.of(candidate, number=0, state=TrialState.RUNNING)
-        for known, own in zip(view, encoding.features_of(trial), strict=True):
-            assert (known and known.structure.layers) == (own and own.structure.layers)
+        for features, own in zip(view, encoding.features_of(trial), strict=True):
+            assert (features and features.structure.layers) == (own and own.structure.layers)
 
 
 def test_all_candidates_of_the_space_survive_encoding(encoding, history):

@@ -38,8 +38,8 @@ def spread_of(trials) -> tuple[float, float]:
 def far(encoding, trials):
     """Return trials of which one is thirty spreads below the others, and their posterior."""
     middle, spread = spread_of(trials)
-    told = with_score(trials, middle - 30 * spread)
-    return told, posterior_of(encoding, told)
+    history = with_score(trials, middle - 30 * spread)
+    return history, posterior_of(encoding, history)
 
 
 def test_estimate_falls_as_much_as_the_score(encoding, trials):
@@ -63,8 +63,8 @@ def test_how_far_below_it_is_hardly_moves_the_others(encoding, trials):
 
 
 def test_predicted_scores_are_medians_and_their_deviations(encoding, far):
-    told, posterior = far
-    views = [encoding.features_of(one) for one in told]
+    history, posterior = far
+    views = [encoding.features_of(one) for one in history]
     means, deviations = posterior.process.predict(posterior.points(views))
     medians, spreads = posterior.predict(views)
     low = means < KNEE
@@ -80,8 +80,8 @@ def test_predicted_scores_are_medians_and_their_deviations(encoding, far):
 
 
 def test_joint_posterior_gives_marginals_and_differences(encoding, far):
-    told, posterior = far
-    views = [encoding.features_of(told[number]) for number in (LOW, 3, 12)]
+    history, posterior = far
+    views = [encoding.features_of(history[number]) for number in (LOW, 3, 12)]
     medians, covariance = posterior.joint(views)
     alone, deviations = posterior.predict(views)
     np.testing.assert_allclose(medians, alone, rtol=1e-12)
@@ -94,8 +94,8 @@ def test_joint_posterior_gives_marginals_and_differences(encoding, far):
 
 
 def test_the_chance_of_being_better_is_the_share_of_draws_that_are(encoding, far):
-    told, posterior = far
-    views = [encoding.features_of(told[number]) for number in (LOW, 3, 12)]
+    history, posterior = far
+    views = [encoding.features_of(history[number]) for number in (LOW, 3, 12)]
     means, covariance = posterior.process.joint(posterior.points(views))
     drawn = unwarp(np.random.default_rng(0).multivariate_normal(means, covariance, 40_000))
     for first, second in ((0, 1), (1, 2), (2, 1)):

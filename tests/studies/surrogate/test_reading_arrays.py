@@ -69,12 +69,12 @@ def test_earlier_readings_go_before_any_trial_does(history):
     collected = ReadingCollector().collect(trials)
     kept = thin(collected, collected.scores)
     assert len(collected) > LARGEST == len(kept)
-    told = collected.take(kept)
-    assert set(told.trials.tolist()) == set(range(250))
+    kept_readings = collected.take(kept)
+    assert set(kept_readings.trials.tolist()) == set(range(250))
     assert [collected.rungs[collected.trials == one].max() for one in range(250)] == [
-        told.rungs[told.trials == one].max() for one in range(250)
+        kept_readings.rungs[kept_readings.trials == one].max() for one in range(250)
     ]
-    half = [int((told.trials == one).sum()) for one in range(250)]
+    half = [int((kept_readings.trials == one).sum()) for one in range(250)]
     assert max(half[:20]) == 1
     assert max(half[-50:]) == 2
 
@@ -148,8 +148,8 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     # until the sixteenth trial was heard of, its own later reading aside
     alone = ReadingCollector().collect(early).until(16)
     spreads = standardize(alone.scores, alone.errors, alone.rungs).units
-    for told in (early, [*early, *late]):
-        found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(told)
+    for some in (early, [*early, *late]):
+        found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(some)
         assert found.scale.spread == spreads[0.0]
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
     usual = SurrogateFitter(encoding.features_of).posterior([*early, *late])

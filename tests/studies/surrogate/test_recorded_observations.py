@@ -45,29 +45,29 @@ def readings_of(trial: TrialRecord) -> list[Reading]:
 def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
     trial, running = recorded(space, 0), recorded(space, 1, TrialState.RUNNING)
     model = ObservationModel(steps=16, examples=400)
-    told = [model.observation(trial, readings_of(trial)), model.observation(running, ())]
+    observations = [model.observation(trial, readings_of(trial)), model.observation(running, ())]
     candidate = space.suggest(RandomTrial(0))
-    assert told[0].configuration == candidate.configuration
-    assert told[0].fingerprint == candidate.fingerprint
-    assert told[0].attention_learning_rate == candidate.attention_learning_rate
-    assert told[0].ffn_learning_rate == candidate.ffn_learning_rate
-    assert [one.fraction for one in told[0].readings] == [0.25, 0.5]
-    assert told[0].readings[0].standard_error == accuracy_error(trial.last_score, 400, 0.25)
-    assert (told[1].readings, told[1].state) == ((), TrialState.RUNNING)
+    assert observations[0].configuration == candidate.configuration
+    assert observations[0].fingerprint == candidate.fingerprint
+    assert observations[0].attention_learning_rate == candidate.attention_learning_rate
+    assert observations[0].ffn_learning_rate == candidate.ffn_learning_rate
+    assert [one.fraction for one in observations[0].readings] == [0.25, 0.5]
+    assert observations[0].readings[0].standard_error == accuracy_error(trial.last_score, 400, 0.25)
+    assert (observations[1].readings, observations[1].state) == ((), TrialState.RUNNING)
 
 
 def test_readings_of_running_trials_come_last(space):
     trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
-    told = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
-    assert ReadingCollector().collect(told).trials.tolist() == [2, 2, 1, 1, 0, 0]
-    assert told[0].readings[0].standard_error == 0.0
+    history = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
+    assert ReadingCollector().collect(history).trials.tolist() == [2, 2, 1, 1, 0, 0]
+    assert history[0].readings[0].standard_error == 0.0
 
 
 def test_ledger_read_twice_gives_equal_proposals(space):
     trials = [recorded(space, number) for number in range(16)]
     counts = ExampleCounts(whole=500, rungs=500)
     one, other = (history_of(trials, {each.number: readings_of(each) for each in trials}, counts) for _ in range(2))
-    proposals = [proposed(FactoredSearch(space, seed=1), told)[0].fingerprint for told in (one, other)]
+    proposals = [proposed(FactoredSearch(space, seed=1), history)[0].fingerprint for history in (one, other)]
     assert proposals[0] == proposals[1]
 
 

@@ -41,11 +41,11 @@ def trials(history: History) -> list[Observation]:
 
 @pytest.mark.parametrize("has_published", [True, False])
 def test_the_chance_is_that_of_a_normal_difference_to_the_best(encoding, win_probabilities, trials, has_published):
-    asked = trials if has_published else [replace(one, method=None) for one in trials]
-    found = win_probabilities(asked, [19])[19]
+    own_trials = trials if has_published else [replace(one, method=None) for one in trials]
+    found = win_probabilities(own_trials, [19])[19]
     surrogate = SurrogateFitter(encoding.features_of)
-    posterior = surrogate.posterior(asked)
-    means, covariance = posterior.joint([surrogate.features(one) for one in asked])
+    posterior = surrogate.posterior(own_trials)
+    means, covariance = posterior.joint([surrogate.features(one) for one in own_trials])
     best = int(np.argmax(means[: 2 if has_published else 19]))
     variance = covariance[19, 19] + covariance[best, best] - 2 * covariance[19, best]
     assert (found.rival, found.is_published) == (best, has_published)
@@ -89,11 +89,11 @@ def test_rival_is_never_larger_than_the_trial(encoding, space, trials):
     win_probabilities = FactoredSearch(space, seed=0, goal=goal).win_probabilities
     order = np.argsort(sizes, kind="stable")
     middle = int(order[len(order) // 2])
-    asked = win_probabilities(trials, [middle, *map(int, order[:2])])
-    assert sizes[asked[middle].rival] <= sizes[middle]
-    assert not asked[middle].is_published
+    chances = win_probabilities(trials, [middle, *map(int, order[:2])])
+    assert sizes[chances[middle].rival] <= sizes[middle]
+    assert not chances[middle].is_published
     # of those that have fewer than four no larger beside them nothing is said
-    assert [*asked] == [middle]
+    assert [*chances] == [middle]
 
 
 def test_hyper_parameters_depend_on_ended_trials_only(encoding, trials):

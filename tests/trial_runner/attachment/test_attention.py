@@ -68,9 +68,9 @@ class Problem(AttentionProblem):
         """Compute ``(1 - lambda) head + lambda softmax(q P_k^T / sqrt(d_h)) P_v``, written out."""
         k, v, p_k, p_v = self.repeated
         prefix_logits = self.q @ p_k.transpose(-1, -2) * WIDTH**-0.5
-        seen = (self.q @ k.transpose(-1, -2) * WIDTH**-0.5).masked_fill(~self.mask, -torch.inf)
-        share = torch.sigmoid(prefix_logits.logsumexp(-1, keepdim=True) - seen.logsumexp(-1, keepdim=True))
-        return (1 - share) * seen.softmax(-1) @ v + share * prefix_logits.softmax(-1) @ p_v
+        logits = (self.q @ k.transpose(-1, -2) * WIDTH**-0.5).masked_fill(~self.mask, -torch.inf)
+        share = torch.sigmoid(prefix_logits.logsumexp(-1, keepdim=True) - logits.logsumexp(-1, keepdim=True))
+        return (1 - share) * logits.softmax(-1) @ v + share * prefix_logits.softmax(-1) @ p_v
 
 
 def same(actual: Tensor, expected: Tensor) -> None:
@@ -96,16 +96,16 @@ def test_normaliser_is_the_log_sum_exp_of_visible_logits(kind):
     problem = Problem(torch.float64)
     logits = problem.q @ problem.repeated[0].transpose(-1, -2) * WIDTH**-0.5
     causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()[None, None]
-    seen = {"none": torch.ones_like(causal), "causal": causal}.get(kind, problem.mask)
-    additive = torch.zeros(seen.shape, dtype=torch.float64).masked_fill(~seen, -torch.inf)
+    visible = {"none": torch.ones_like(causal), "causal": causal}.get(kind, problem.mask)
+    additive = torch.zeros(visible.shape, dtype=torch.float64).masked_fill(~visible, -torch.inf)
     given = {"boolean": problem.mask, "additive": additive}.get(kind)
     tap = Tap(asks=True)
-    asked = problem.attended(given, tap, is_causal=kind == "causal")
+    tapped = problem.attended(given, tap, is_causal=kind == "causal")
     unasked = problem.attended(given, is_causal=kind == "causal")
-    expected = logits.masked_fill(~seen, -torch.inf).logsumexp(-1).transpose(1, 2)
+    expected = logits.masked_fill(~visible, -torch.inf).logsumexp(-1).transpose(1, 2)
     assert tap.normaliser is not None
     same(tap.normaliser, expected)
-    same(asked, unasked)
+    same(tapped, unasked)
 
 
 def test_tap_receives_query_scaling_and_requested_normaliser():
@@ -137,14 +137,14 @@ def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too():
     problem, cap = Problem(torch.float64), 0.7
     k, v, p_k, p_v = problem.repeated
     own, before = (cap * torch.tanh(problem.q @ keys.transpose(-1, -2) * WIDTH**-0.5 / cap) for keys in (k, p_k))
-    seen = torch.cat([before, own.masked_fill(~problem.mask, -torch.inf)], dim=-1)
-    weights = seen.softmax(-1)
+    logits = torch.cat([before, own.masked_fill(~problem.mask, -torch.inf)], dim=-1)
+    weights = logits.softmax(-1)
     expected = weights[..., :LENGTH] @ p_v + weights[..., LENGTH:] @ v
     tap = Tap((problem.p_k, problem.p_v), asks=True)
     found = problem.attended(problem.mask, tap, softcap=cap)
     same(found, expected)
     assert tap.normaliser is not None
-    same(tap.normaliser, seen.logsumexp(-1).transpose(1, 2))
+    same(tap.normaliser, logits.logsumexp(-1).transpose(1, 2))
     assert tap.softcap == cap
     assert not torch.allclose(found, problem.concatenated(), rtol=0, atol=1e-3)
 
@@ -197,8 +197,8 @@ def test_gpu_kernels_get_the_causal_option(fused_calls, dtype, bound, has_prefix
     # halves share keys among a group, others have them repeated
     assert (heads, options["enable_gqa"]) == ((KV_HEADS, True) if dtype is torch.bfloat16 else (HEADS, False))
     if has_prefix:  # on a GPU by the name of the lower right, which is this
-        seen = torch.ones(TOKENS, LENGTH + TOKENS, dtype=torch.bool).tril(LENGTH)
-        assert torch.equal(options["attn_mask"][0, 0], seen)
+        visible = torch.ones(TOKENS, LENGTH + TOKENS, dtype=torch.bool).tril(LENGTH)
+        assert torch.equal(options["attn_mask"][0, 0], visible)
     else:
         assert options["attn_mask"] is None
     assert (found - plain).abs().max() <= bound * plain.abs().max()

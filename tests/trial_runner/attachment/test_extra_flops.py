@@ -29,8 +29,8 @@ def _is_of_matrices(edit: Edit) -> bool:
 
     The gate that adds computes the base logits once more, and products with one number a channel are not counted.
     """
-    is_known = isinstance(edit.form, Bottleneck | LowRank | SoftmaxMemory) and not edit.form.robust
-    return is_known and edit.form.reparameterization is None and not isinstance(edit.gate, WeightedGate)
+    is_plain = isinstance(edit.form, Bottleneck | LowRank | SoftmaxMemory) and not edit.form.robust
+    return is_plain and edit.form.reparameterization is None and not isinstance(edit.gate, WeightedGate)
 
 
 def test_counted_matrix_products_equal_the_formula(rig):
@@ -38,7 +38,7 @@ def test_counted_matrix_products_equal_the_formula(rig):
     with FlopCounterMode(display=False) as frozen:
         hidden = hidden_of(rig.backbone.model, rig.backbone)
     tokens = hidden.shape[0] * hidden.shape[1]
-    seen = set()
+    covered = set()
     for edit in every_example(rig):
         if merge_obstacle(edit, shape) is None:
             assert extra_flops(Configuration(edits=(edit,)), shape) == 0
@@ -52,5 +52,5 @@ def test_counted_matrix_products_equal_the_formula(rig):
         keys = isinstance(edit.gate, InducerGate | ConvexInducerGate) * shape.query_width * instance_count(edit, shape)
         found = (edited.get_total_flops() - frozen.get_total_flops()) / tokens
         assert found + FLOPS * keys == extra_flops(Configuration(edits=(edit,)), shape), edit
-        seen.add(edit.form.name)
-    assert seen == {"bottleneck", "lowrank", "softmax_memory"}
+        covered.add(edit.form.name)
+    assert covered == {"bottleneck", "lowrank", "softmax_memory"}

@@ -84,14 +84,14 @@ def test_packs_without_masks_are_packs_with_them(tiny_backbone, monkeypatch, fam
     structures = [published_method(name).structure(shape) for name in ("mam_adapter", "lora_qv", "houlsby_adapter")]
     requests = [request_for(sized(one, number), number, steps=4) for number, one in enumerate(structures)]
     unmasked = train(runner.open_pack(3), requests)
-    asked: list[bool] = []
+    masked: list[bool] = []
 
     def needs(frozen: FrozenModel, mask: Any) -> bool:
-        asked.append(True)
+        masked.append(True)
         return True
 
     monkeypatch.setattr(FrozenModel, "needs_mask", needs)
     masked = train(runner.open_pack(3), requests)
-    assert asked
+    assert masked
     assert worst(unmasked, masked, requests).share <= 1e-12
     runner.close()

@@ -92,7 +92,7 @@ def test_auto_computes_again_where_a_trial_would_not_fit(runner, monkeypatch):
 @pytest.mark.slow
 def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(runner, monkeypatch):
     (request,) = requests_for(runner, is_on=False, names=("lora_qv",))
-    asked = {
+    requests = {
         kind: dataclasses.replace(request, plan=dataclasses.replace(request.plan, checkpointing=kind))
         for kind in (False, "auto")
     }
@@ -106,8 +106,8 @@ def test_a_trial_that_runs_out_of_memory_alone_is_tried_again_with_less(runner, 
 
     monkeypatch.setattr(runner.objective, "losses", scarce)
     pack = runner.open_pack(1)
-    pack.admit(asked[False])
+    pack.admit(requests[False])
     (failure,) = pack.advance(1)
     assert "has no memory" in failure.reason
-    pack.admit(asked["auto"])
+    pack.admit(requests["auto"])
     assert pack.advance(STEPS)[-1].step == STEPS

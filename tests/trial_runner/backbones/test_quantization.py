@@ -152,9 +152,9 @@ def test_a_head_that_labels_tokens_keeps_its_weights(
 
 def test_what_int4_cannot_hold_is_refused_in_one_line(tiny_backbone: TinyBackbone) -> None:
     for family, why in (("qwen3", r"whole groups of 32 numbers.*q_proj reads 16"), ("gpt2", "it has none")):
-        with pytest.raises(BackboneError, match=rf"{why}\. Take backbone.quantization: nf4") as told:
+        with pytest.raises(BackboneError, match=rf"{why}\. Take backbone.quantization: nf4") as refused:
             load(tiny_backbone(family), quantization="int4")
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(refused.value)
 
 
 def test_other_weights_of_torchao_are_not_taken_for_int4() -> None:
@@ -186,9 +186,9 @@ def test_missing_quantization_package_is_named_in_one_line(
     tiny_backbone: TinyBackbone, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BackboneError, match=rf"{kind} needs {package}.*pip install 'deltaspace\[quant") as told:
+    with pytest.raises(BackboneError, match=rf"{kind} needs {package}.*pip install 'deltaspace\[quant") as refused:
         load(tiny_backbone("qwen3"), quantization=kind)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("family", "kind"), [("roberta", "nf4"), ("qwen3", "int8"), ("qwen3", "int4")])
@@ -243,7 +243,7 @@ def test_dora_on_codes_is_that_on_the_dense_weights_and_keeps_none_of_them(
 def test_a_change_of_weights_themselves_is_refused_on_codes(tiny_backbone: TinyBackbone, method: str) -> None:
     runner = runner_of(tiny_backbone("roberta"), quantization="nf4", precision="fp32")
     request = request_for(published_method(method).structure(runner.backbone.shape), 0, steps=2)
-    with pytest.raises(AttachError, match=r"must not be quantised; .* changes those") as told:
+    with pytest.raises(AttachError, match=r"must not be quantised; .* changes those") as refused:
         runner.open_pack(1).admit(request)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
     runner.close()

@@ -79,11 +79,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_tokenizer_that_asks_for_too_much_is_refused_before_it_is_made(folder, name):
-    file, entries, said = TOO_MUCH[name]
+    file, entries, message = TOO_MUCH[name]
     there = folder / file
-    known = json.loads(there.read_text()) if there.exists() else {}
-    there.write_text(json.dumps(known | entries))
-    with pytest.raises(BackboneError, match=said):
+    entries_before = json.loads(there.read_text()) if there.exists() else {}
+    there.write_text(json.dumps(entries_before | entries))
+    with pytest.raises(BackboneError, match=message):
         load_tokenizer(str(folder))
 
 
@@ -105,11 +105,11 @@ def listed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"), [(deep, "too deep"), (wide, "entries"), (large, "67,108,864 bytes"), (listed, "entries")]
+    ("spoil", "message"), [(deep, "too deep"), (wide, "entries"), (large, "67,108,864 bytes"), (listed, "entries")]
 )
-def test_a_file_that_is_too_large_or_too_deep_is_refused(folder, spoil, said):
+def test_a_file_that_is_too_large_or_too_deep_is_refused(folder, spoil, message):
     spoil(folder)
-    with pytest.raises(BackboneError, match=said):
+    with pytest.raises(BackboneError, match=message):
         load_tokenizer(str(folder))
 
 

@@ -82,15 +82,15 @@ def activations_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Por
     """Return the activations at the ports of the model's first blocks with active deltas, by sublayer."""
     shape = rig.backbone.shape
     sublayers = [one for site in (Site.ATTENTION, Site.FFN) for one in shape.sublayers(site) if one.layer == 0]
-    seen: Seen = {}
+    activations: Seen = {}
     handles = []
     for module in {module_at(rig, rig.backbone.model, one, port) for one in sublayers for port in ports_of(rig, one)}:
 
         def keep(module: nn.Module, arguments: tuple[Tensor, ...], out: Tensor | tuple[Tensor, ...]) -> None:
-            if (str(id(module)), "input") in seen:
+            if (str(id(module)), "input") in activations:
                 return  # projections of DeBERTa read positions after the tokens
-            seen[str(id(module)), "input"] = arguments[0] if arguments else torch.empty(0)
-            seen[str(id(module)), "output"] = out[0] if isinstance(out, tuple) else out
+            activations[str(id(module)), "input"] = arguments[0] if arguments else torch.empty(0)
+            activations[str(id(module)), "output"] = out[0] if isinstance(out, tuple) else out
 
         handles.append(module.register_forward_hook(keep))
     with torch.no_grad():
@@ -101,7 +101,7 @@ def activations_with(rig: Rig, deltas: DeltaSet) -> dict[Sublayer, Callable[[Por
     def at(sublayer: Sublayer, port: Port) -> Tensor:
         location = location_of(rig, sublayer, port)
         module = module_at(rig, rig.backbone.model, sublayer, port)
-        whole = seen[str(id(module)), location.side]
+        whole = activations[str(id(module)), location.side]
         return whole[..., location.columns(whole.shape[-1])]
 
     return {one: (lambda port, one=one: at(one, port)) for one in sublayers}
@@ -128,8 +128,8 @@ def test_an_adapter_computes_its_formula(rig, write, gate):
     form = Bottleneck(width=3, activation=Activation.SILU, norm=OwnNorm.INPUT)
     for read in [port for port in READABLE_PORTS[write] if port is not Port.HEAD]:
         deltas = deltas_of(rig, edit(write, read, form, gate))
-        seen = activations_with(rig, deltas)
-        for sublayer, at in seen.items():
+        activations = activations_with(rig, deltas)
+        for sublayer, at in activations.items():
             if sublayer not in deltas.sublayers:
                 continue
             (delta,) = deltas.sublayers[sublayer]

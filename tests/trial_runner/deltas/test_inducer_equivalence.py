@@ -49,11 +49,11 @@ def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) ->
 
 def traced_run(backbone: Backbone) -> dict[str, Tensor]:
     """Return the outputs of the first block's projections with active deltas, and the output projection's input."""
-    seen: dict[str, Tensor] = {}
+    traced: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
         def hook(_: nn.Module, arguments: tuple[Tensor, ...], output: Tensor) -> None:
-            seen[name], seen[f"{name}:in"] = output, arguments[0]
+            traced[name], traced[f"{name}:in"] = output, arguments[0]
 
         return hook
 
@@ -64,20 +64,20 @@ def traced_run(backbone: Backbone) -> dict[str, Tensor]:
     backbone.model(input_ids=INPUT_IDS, attention_mask=REAL)
     for handle in handles:
         handle.remove()
-    if "qkv" in seen:
-        seen["q"], seen["k"], seen["v"] = seen["qkv"].chunk(3, dim=-1)
-    return seen
+    if "qkv" in traced:
+        traced["q"], traced["k"], traced["v"] = traced["qkv"].chunk(3, dim=-1)
+    return traced
 
 
 class FirstAttention:
     """Queries, keys, values ``(B, H, T, d_h)`` and base logits of the first block, with GQA and rotation undone."""
 
-    def __init__(self, backbone: Backbone, seen: dict[str, Tensor]) -> None:
+    def __init__(self, backbone: Backbone, traced: dict[str, Tensor]) -> None:
         shape = backbone.shape
         width, group = shape.head_width, shape.query_heads // shape.key_value_heads
 
         def split(name: str) -> Tensor:
-            return seen[name].unflatten(-1, (-1, width)).transpose(1, 2)
+            return traced[name].unflatten(-1, (-1, width)).transpose(1, 2)
 
         self.projected = split("q")
         self.q, self.k = self._positioned(backbone, self.projected, split("k"))
@@ -149,8 +149,8 @@ def test_an_inducer_is_one_more_key_and_value(rig, gate, write, with_lora):
     lora = edit(Port.Q, Port.X_ATTN, LowRank(width=2))
     deltas = moved(rig, inducer(write, gate), *((lora,) if with_lora else ()))
     with torch.no_grad(), rig.attachment.using(deltas):
-        seen = traced_run(backbone)
-        first, delta = FirstAttention(backbone, seen), next(iter(deltas.attention.values()))
+        traced = traced_run(backbone)
+        first, delta = FirstAttention(backbone, traced), next(iter(deltas.attention.values()))
         module = backbone.model.get_submodule(PROJECTIONS[shape.family]["o"])
         matrix = module.weight if shape.family == "gpt2" else module.weight.T
         own = torch.eye(shape.head_width, dtype=torch.float64)
@@ -165,7 +165,7 @@ def test_an_inducer_is_one_more_key_and_value(rig, gate, write, with_lora):
             weights = joint_weights(first, delta, head)
             heads.append(weights[..., :1] * value + weights[..., 1:] @ values)
         summed = delta.form.up_bias + (0 if module.bias is None else module.bias) + sum(heads) if not at_heads else None
-    found, expected = (seen["o:in"], torch.cat(heads, dim=-1)) if at_heads else (seen["o"], summed)
+    found, expected = (traced["o:in"], torch.cat(heads, dim=-1)) if at_heads else (traced["o"], summed)
     torch.testing.assert_close(found[REAL], expected[REAL], rtol=0, atol=1e-12)
 
 

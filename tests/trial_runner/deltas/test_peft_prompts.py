@@ -53,8 +53,8 @@ class Pair(PeftPair):
         return "SEQ_2_SEQ_LM" if self.is_seq2seq else "FEATURE_EXTRACTION"
 
     def assert_same(self, deltas: DeltaSet, theirs: Any, **more: Any) -> None:
-        asked = {"output_hidden_states": True} if self.is_seq2seq else {}
-        super().assert_same(deltas, theirs, **asked, **more)
+        options = {"output_hidden_states": True} if self.is_seq2seq else {}
+        super().assert_same(deltas, theirs, **options, **more)
 
 
 @pytest.fixture(scope="module")

@@ -90,9 +90,9 @@ def test_merge_with_a_wrong_sign_is_refused(rig_named, family, has_head, tmp_pat
     one = trained(rig, Q, V, has_head=has_head)
     add = LinearSlice.add
 
-    def subtracted(self: LinearSlice, beside: object) -> None:
+    def subtracted(self: LinearSlice, other: object) -> None:
         before = self.matrix
-        add(self, beside)
+        add(self, other)
         self.matrix = 2 * before - self.matrix
 
     monkeypatch.setattr(LinearSlice, "add", subtracted)

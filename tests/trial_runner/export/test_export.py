@@ -361,7 +361,7 @@ def test_width_mismatch_is_refused_before_building(rig, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "message"),
     [
         ({"labels": 5}, "must be a list of texts"),
         ({"labels": [["no"], "yes", "perhaps"]}, "must be a list of texts"),
@@ -375,9 +375,9 @@ def test_width_mismatch_is_refused_before_building(rig, tmp_path, monkeypatch):
         ({"schema_version": 99}, "version 1; got 'deltaspace' of version 99"),
     ],
 )
-def test_forged_facts_are_one_line(rig, folder, facts, said):
+def test_forged_facts_are_one_line(rig, folder, facts, message):
     forged(folder, **facts)
-    with pytest.raises(ExportError, match=said) as caught:
+    with pytest.raises(ExportError, match=message) as caught:
         load_delta(fresh_model(rig), folder)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500

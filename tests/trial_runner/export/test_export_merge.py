@@ -157,9 +157,9 @@ def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named, fa
 def test_what_cannot_be_merged_is_named_with_its_reason(rig_named):
     shape = rig_named("roberta").backbone.shape
     per_head = edit(Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY))
-    beside = edit(Port.F, Port.X_FFN, LowRank(width=2))
+    other = edit(Port.F, Port.X_FFN, LowRank(width=2))
     after = edit(Port.O, Port.O, Bottleneck(width=2, activation=Activation.TANH))
-    configuration = Configuration(edits=(Q, PREFIX, PROMPT, per_head, beside, after))
+    configuration = Configuration(edits=(Q, PREFIX, PROMPT, per_head, other, after))
     assert unmergeable_edits(configuration, shape) == {
         "edit 1 (softmax_memory at attn from q to head, gate lse_convex)": "its softmax is not linear",
         "edit 2 (prompt at embed to embed, gate prepend)": "its rows are tokens of every layer",

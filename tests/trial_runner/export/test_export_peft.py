@@ -190,11 +190,11 @@ def test_peft_loads_an_adapter_onto_the_language_model(rig_named, family, name, 
     rig = rig_named(family)
     folder, hidden, _ = exported(rig, tmp_path / "adapter", *ADAPTERS[name], has_head=False)
     model = loaded(folder)
-    seen: list[Tensor] = []
-    model.get_output_embeddings().register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    outputs: list[Tensor] = []
+    model.get_output_embeddings().register_forward_pre_hook(lambda module, inputs: outputs.append(inputs[0]))
     hidden_of(model, rig.backbone, what="logits")
     scale = hidden.shape[-1] ** -0.5 if family.startswith("t5") else 1.0  # of T5's tied heads
-    torch.testing.assert_close(seen[0], hidden * scale, rtol=0, atol=WITHIN)
+    torch.testing.assert_close(outputs[0], hidden * scale, rtol=0, atol=WITHIN)
     assert not (folder / "head.safetensors").exists()
 
 
@@ -230,7 +230,7 @@ def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
     adapter = edit(Port.F, Port.X_FFN, Bottleneck(width=2))
     bias = edit(Port.V, None, Constant())
     biased = edit(Port.U, Port.X_FFN, LowRank(width=2, bias=True))
-    beside = edit(Port.F, Port.X_FFN, LowRank(width=2))
+    other = edit(Port.F, Port.X_FFN, LowRank(width=2))
     added = edit(Port.O, Port.X_ATTN, Diagonal())
     both = edit(Port.F, Port.F, Diagonal(), Multiply())
     shape = rig_named("roberta").backbone.shape
@@ -245,7 +245,7 @@ def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
         f"edit 3 (const at attn to v, gate add): {none}",
     ]
     assert reasons(biased) == ["edit 0 (lowrank at ffn from x_ffn to u, gate add): peft's low-rank maps have no bias"]
-    assert reasons(Q, beside, added) == [
+    assert reasons(Q, other, added) == [
         "edit 1 (lowrank at ffn from x_ffn to f, gate add): peft's low-rank maps read the input of their layer",
         f"edit 2 (diag at attn from x_attn to o, gate add): {none}",
     ]

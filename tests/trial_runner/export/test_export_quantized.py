@@ -105,9 +105,9 @@ def test_quantized_delta_attaches_only_to_equal_quantization(folder, tmp_path, k
     assert torch.equal(hidden_of(model, rig.backbone), before)
     others = [rig_on(folder).backbone, rig_on(folder, quantization="int8" if kind == "nf4" else "nf4").backbone]
     for other in others:
-        with pytest.raises(ExportError, match=f"held as in its training, .*{kind}") as told:
+        with pytest.raises(ExportError, match=f"held as in its training, .*{kind}") as refused:
             load_delta(other, place)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(refused.value)
 
 
 def test_a_delta_on_weights_in_bf16_is_attached_to_those(folder, tmp_path):

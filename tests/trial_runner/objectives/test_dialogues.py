@@ -20,8 +20,8 @@ from trial_runner.tasks.instruction.template import ChatSplit
 
 
 def chat(number: int) -> list[dict[str, str]]:
-    said = [f"is {number} odd", "no yes"[3 * (number % 2) :][:3], "why", f"as {number % 3}"]
-    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said[: 2 + number % 3])]
+    turns = [f"is {number} odd", "no yes"[3 * (number % 2) :][:3], "why", f"as {number % 3}"]
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(turns[: 2 + number % 3])]
 
 
 @pytest.fixture

@@ -85,14 +85,14 @@ def writer(request: pytest.FixtureRequest, tiny_language_model: Callable[..., An
 def kinds(shape: BackboneShape) -> Iterator[tuple[Edit, ...]]:
     """Yield an edit of every form and every gate, at all attentions where it can be; some together; the sum."""
     sites = (Site.ATTENTION, Site.FFN, Site.EMBEDDING, Site.GLOBAL)
-    seen: set[object] = set()
+    covered: set[object] = set()
     for edit in (edit for site in sites for edit in examples_at(site, shape)):
         keys: set[object] = {edit.form.name, edit.gate.name}
         if edit.gate.name in INDUCERS:
             keys.add((edit.gate.name, edit.write))
-        if not keys <= seen:
+        if not keys <= covered:
             yield (edit,)
-        seen |= keys
+        covered |= keys
     for name, sizes in (("mam_adapter", {"l": 3, "r": 3}), ("pfeiffer_adapter", {"r": 3})):
         yield published_method(name).configuration(shape, sizes).edits
 

@@ -50,9 +50,9 @@ def reference_loss(runner: TorchRunner, rows: list[int]) -> Tensor:
         loss: Tensor = model(input_ids=sources, attention_mask=mask, decoder_input_ids=before, labels=labels).loss
         return loss
     losses, tokens = 0.0, 0
-    for source, seen, target, counts in zip(sources, mask, targets, is_target, strict=True):
-        words = torch.cat([source[seen], target[counts]]).unsqueeze(0)
-        logits = model(input_ids=words).logits[0, int(seen.sum()) - 1 : -1]
+    for source, visible, target, counts in zip(sources, mask, targets, is_target, strict=True):
+        words = torch.cat([source[visible], target[counts]]).unsqueeze(0)
+        logits = model(input_ids=words).logits[0, int(visible.sum()) - 1 : -1]
         losses += torch.nn.functional.cross_entropy(logits, target[counts], reduction="sum")
         tokens += int(counts.sum())
     return torch.as_tensor(losses / tokens)

@@ -98,9 +98,9 @@ def request(
     )
 
 
-def trained(runner: TorchRunner, asked: TrialRequest) -> tuple[TrialPack, list[Reading]]:
+def trained(runner: TorchRunner, request: TrialRequest) -> tuple[TrialPack, list[Reading]]:
     pack = runner.open_pack(1)
-    pack.admit(asked)
+    pack.admit(request)
     return pack, [result for result in pack.advance(STEPS) if isinstance(result, Reading)]
 
 
@@ -191,18 +191,18 @@ def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
     """Test the first step of Adam, the learning rate times the gradient's sign, by finite differences."""
     predictor = learned(runner, pack, steps=1, learning_rate=1e-6, share=0.5)
     form = next(module for module in pack.trial(0).deltas.modules() if hasattr(module, "offset"))
-    seen: list[torch.Tensor] = []
+    offsets: list[torch.Tensor] = []
     plain = predictor.predict
 
     def look(batch: Batch) -> torch.Tensor:
-        seen.append(form.offset[1].detach().clone())
+        offsets.append(form.offset[1].detach().clone())
         return plain(batch)
 
     predictor.predict = look
     with torch.no_grad():
         predictor.logits(batch_of(8))
         predictor.predict = plain
-        slope = torch.zeros_like(seen[-1])
+        slope = torch.zeros_like(offsets[-1])
         for place in np.ndindex(*slope.shape):
             sides = []
             for step in (1e-5, -1e-5):
@@ -213,10 +213,10 @@ def test_the_first_step_is_adam_s_on_the_gradient_of_the_distance(runner, pack):
                 sides.append(sum(m.distance(a) for m, a in zip(predictor.manifolds, activations, strict=True)))
             slope[place] = (sides[0] - sides[1]) / 2e-5
     form.offset = None
-    assert float(seen[0].abs().max()) == 0
+    assert float(offsets[0].abs().max()) == 0
     # Adam divides by the gradient's size and its own epsilon
     expected = -1e-6 * slope / (slope.abs() + 1e-8)
-    torch.testing.assert_close(seen[-1], expected, rtol=0, atol=1e-8)
+    torch.testing.assert_close(offsets[-1], expected, rtol=0, atol=1e-8)
 
 
 def test_blocks_count_from_the_first_with_a_robust_prefix(runner, pack):

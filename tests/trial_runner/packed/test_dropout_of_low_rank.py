@@ -43,9 +43,9 @@ def groups(tiny_backbone: Callable[..., Path]) -> tuple[list[DeltaSet], list[Gro
 def mask_of(group: Group, shape: tuple[int, ...]) -> torch.Tensor:
     """Return the mask of ones: 0, or 1 / (1 - p)."""
     with dropping(SlotDropout(torch.tensor(KEYS), of_low_rank=P)):
-        seen = group.with_input_dropout(torch.ones(shape, dtype=torch.float64))
-    assert seen is not None
-    return seen
+        dropped = group.with_input_dropout(torch.ones(shape, dtype=torch.float64))
+    assert dropped is not None
+    return dropped
 
 
 def test_low_rank_dropout_gradients_equal_the_formula(groups):
@@ -55,11 +55,11 @@ def test_low_rank_dropout_gradients_equal_the_formula(groups):
     with dropping(SlotDropout(torch.tensor(KEYS), of_low_rank=P)):
         composed = group.call("compose", h, group.with_input_dropout(z), None, None)
     composed.backward(up)  # type: ignore[no-untyped-call]
-    seen = z * mask_of(group, z.shape)
+    dropped = z * mask_of(group, z.shape)
     stacked = group.stack.parameters
     for slot in range(2):
         a, b = stacked["form.a"][slot].detach(), stacked["form.b"][slot].detach()
-        rows, cotangent = seen[slot].flatten(0, 1), up[slot].flatten(0, 1)
+        rows, cotangent = dropped[slot].flatten(0, 1), up[slot].flatten(0, 1)
         expected = h[slot].flatten(0, 1) + SCALE * (rows @ a) @ b
         torch.testing.assert_close(composed[slot].flatten(0, 1), expected, rtol=1e-12, atol=1e-12)
         for name, gradient in (("a", rows.T @ (cotangent @ b.T)), ("b", (rows @ a).T @ cotangent)):

@@ -298,14 +298,14 @@ def test_values_of_many_steps_are_copied_once(tiny_backbone, monkeypatch):
 
 
 def test_a_gpu_is_given_pinned_memory_and_not_waited_for(monkeypatch):
-    told: list[Any] = []
+    requested: list[Any] = []
 
     class Pinned:
         def to(self, device: torch.device, **how: bool) -> str:
-            told.append((device.type, how))
+            requested.append((device.type, how))
             return "there"
 
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: Pinned())
     assert on_device(np.arange(3), torch.device("cuda")) == "there"  # type: ignore[comparison-overlap]
-    assert told == [("cuda", {"non_blocking": True})]
+    assert requested == [("cuda", {"non_blocking": True})]
     assert on_device(np.arange(3), torch.device("cpu")).tolist() == [0, 1, 2]

@@ -47,14 +47,14 @@ def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iter
         rows: Largest number that fits.
         when: Moment in a training step, or a measurement; ``always`` is the forward pass of either.
     """
-    seen: list[int] = []
+    row_counts: list[int] = []
 
     def before(_: nn.Module, __: tuple[Any, ...], inputs: dict[str, Any]) -> None:
         is_in_question = {"forward": torch.is_grad_enabled(), "measuring": not torch.is_grad_enabled()}
         number = len(inputs["input_ids"])
         if is_in_question.get(when, when == "always") and number > rows:
             exhausted()
-        seen.append(number)
+        row_counts.append(number)
 
     def after(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
         hidden: Tensor = output.last_hidden_state
@@ -66,7 +66,7 @@ def memory_for(runner: TorchRunner, rows: int, *, when: str = "forward") -> Iter
         runner.backbone.model.register_forward_hook(after),
     )
     try:
-        yield seen
+        yield row_counts
     finally:
         for handle in handles:
             handle.remove()
@@ -79,12 +79,12 @@ def test_a_pack_that_does_not_fit_goes_on_with_fewer_slots_at_once(when, togethe
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
-    with memory_for(runner, together * BATCH, when=when) as seen:
+    with memory_for(runner, together * BATCH, when=when) as row_counts:
         trials = [watch(pack, request) for request in requests]
         results = [result for _ in range(STEPS) for result in pack.advance(1)]
     assert not [result for result in results if isinstance(result, Failure)]
     assert [each.state.step for each in trials] == [STEPS] * SLOTS
-    assert max(seen) >= BATCH
+    assert max(row_counts) >= BATCH
     assert pack.free_slots <= 0
     for each, reference in zip(trials, references, strict=True):
         trace = each.trace(pack)
@@ -117,11 +117,11 @@ def test_out_of_memory_evaluation_uses_smaller_batches(runner, rows):
     requests = requests_for(runner)
     references = train(runner.open_pack(SLOTS), requests)
     pack = runner.open_pack(SLOTS)
-    with memory_for(runner, rows, when="measuring") as seen:
+    with memory_for(runner, rows, when="measuring") as row_counts:
         traces = train(pack, requests)
     if rows > 2:
         assert pack.most_together == SLOTS
-        assert 1 < max(number for number in seen if number != BATCH * SLOTS) <= rows
+        assert 1 < max(number for number in row_counts if number != BATCH * SLOTS) <= rows
     assert_same(traces, references, requests, within=ROUNDED)
 
 

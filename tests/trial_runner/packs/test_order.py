@@ -122,14 +122,14 @@ def test_token_batches_are_maximal_and_cover_all_examples():
     assert sizes == [max(1, min(9, 40 // max(lengths[some]))) for some in buckets]
     assert len(set(sizes)) > 1
     order = ExampleOrder(buckets, 3, sizes)
-    seen: dict[int, list[int]] = {}
+    visits: dict[int, list[int]] = {}
     for step in range(4 * 15):
         rows = order.examples(step)
         bucket = bucket_of(buckets, rows)
         assert len(rows) == order.sizes_from(step)[0] == sizes[bucket]
         assert len(rows) * max(lengths[rows]) <= 40 or len(rows) == 1
-        seen.setdefault(bucket, []).extend(rows.tolist())
-    for bucket, rows in seen.items():
+        visits.setdefault(bucket, []).extend(rows.tolist())
+    for bucket, rows in visits.items():
         assert sorted(rows[:15]) == sorted(buckets[bucket].tolist()), "an epoch is a permutation"
     assert order.sizes_from(1) == order.sizes_from(5) != order.sizes_from(2)
     assert ExampleOrder(buckets, 3, 5).sizes_from(2) == (5,)

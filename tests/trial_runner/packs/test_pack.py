@@ -61,10 +61,10 @@ def request(runner: TorchRunner, trial: int, **changes: object) -> TrialRequest:
     return TrialRequest(**(fields | changes))  # type: ignore[arg-type]
 
 
-def opened(runner: TorchRunner, asked: TrialRequest, slots: int = 1) -> TrialPack:
+def opened(runner: TorchRunner, trial_request: TrialRequest, slots: int = 1) -> TrialPack:
     """Return a pack with a trial in it."""
     pack = runner.open_pack(slots)
-    pack.admit(asked)
+    pack.admit(trial_request)
     return pack
 
 
@@ -88,19 +88,19 @@ def parameters_of(pack: TrialPack, trial: int) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in pack.trial(trial).parameters])
 
 
-def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
+def reference_losses(runner: TorchRunner, trial_request: TrialRequest) -> list[float]:
     """Train the trial with `torch.optim.AdamW`, a `LambdaLR` and plain indexing, sharing only the modules."""
     pack = runner.open_pack(1)
-    pack.admit(asked)
-    slot = pack.trial(asked.trial)
-    attention, ffn, head = asked.learning_rates
+    pack.admit(trial_request)
+    slot = pack.trial(trial_request.trial)
+    attention, ffn, head = trial_request.learning_rates
     groups = [
         {"params": list(slot.deltas.attention.parameters()), "lr": attention},
         {"params": list(slot.deltas.ffn.parameters()), "lr": ffn},
         {"params": list(slot.head.parameters()), "lr": head},
     ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=asked.plan.weight_decay)
-    warmup = math.ceil(asked.plan.warmup_fraction * STEPS)
+    optimizer = torch.optim.AdamW(groups, weight_decay=trial_request.plan.weight_decay)
+    warmup = math.ceil(trial_request.plan.warmup_fraction * STEPS)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda step: (step + 1) / (warmup + 1) if step < warmup else (STEPS - step) / (STEPS - warmup),
@@ -119,7 +119,7 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
         )
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(slot.parameters, asked.plan.clip_norm or math.inf)
+        torch.nn.utils.clip_grad_norm_(slot.parameters, trial_request.plan.clip_norm or math.inf)
         optimizer.step()
         schedule.step()
         losses.append(float(loss.detach()))
@@ -127,9 +127,9 @@ def reference_losses(runner: TorchRunner, asked: TrialRequest) -> list[float]:
 
 
 def test_training_equals_an_independent_loop(runner):
-    asked = request(runner, 0)
-    pack = opened(runner, asked)
-    assert losses_of(pack, [0], STEPS)[0] == pytest.approx(reference_losses(runner, asked), rel=1e-9)
+    trial_request = request(runner, 0)
+    pack = opened(runner, trial_request)
+    assert losses_of(pack, [0], STEPS)[0] == pytest.approx(reference_losses(runner, trial_request), rel=1e-9)
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
@@ -158,9 +158,9 @@ def test_other_schedules_have_the_same_warm_up(schedule, last):
 def test_the_schedule_of_a_plan_is_the_one_its_slots_follow(runner):
     changed: dict[str, list[float]] = {}
     for schedule in ("linear", "constant"):
-        asked = request(runner, 0)
-        plan = dataclasses.replace(asked.plan, schedule=schedule)
-        pack = opened(runner, dataclasses.replace(asked, plan=plan))
+        trial_request = request(runner, 0)
+        plan = dataclasses.replace(trial_request.plan, schedule=schedule)
+        pack = opened(runner, dataclasses.replace(trial_request, plan=plan))
         (reading,) = [one for one in pack.advance(STEPS) if isinstance(one, Reading)][-1:]
         changed[schedule] = [reading.train_loss, reading.metrics["validation_loss"]]
     assert changed["linear"] != changed["constant"]
@@ -296,9 +296,9 @@ def test_a_pack_holds_a_trial_once_and_knows_no_other(runner):
     pack = opened(runner, request(runner, 3), slots=2)
     with pytest.raises(RequestError, match="must hold a trial once; it has trial 3"):
         pack.admit(request(runner, 3, attempt=2))
-    for asked in (pack.evict, pack.snapshot):
+    for call in (pack.evict, pack.snapshot):
         with pytest.raises(RequestError, match=r"trial 4 must be in the pack; it holds \[3\]"):
-            asked(4)
+            call(4)
     assert pack.free_slots == 1
 
 
@@ -307,8 +307,8 @@ def test_pack_has_the_number_of_steps_to_the_next_reading(runner):
     assert pack.steps_to_reading == 0
     for trial, at in enumerate(((6, 8), (4,))):
         pack.admit(request(runner, trial, plan=dataclasses.replace(PLAN, steps=at[-1], evaluate_at_steps=at)))
-    said = [(pack.steps_to_reading, len(pack.advance(1))) for _ in range(8)]
-    assert said == [(4, 0), (3, 0), (2, 0), (1, 1), (2, 0), (1, 1), (2, 0), (1, 1)]
+    found = [(pack.steps_to_reading, len(pack.advance(1))) for _ in range(8)]
+    assert found == [(4, 0), (3, 0), (2, 0), (1, 1), (2, 0), (1, 1), (2, 0), (1, 1)]
     assert pack.steps_to_reading == 0
 
 

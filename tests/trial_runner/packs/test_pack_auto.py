@@ -134,8 +134,8 @@ def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -
     assert frozen.evaluated_together(64, 10_000) == 8
     rounded = dataclasses.replace(frozen.device, autocast=lambda: torch.autocast("cpu", dtype=torch.bfloat16))
     assert dataclasses.replace(frozen, device=rounded).widest_bytes(1, 100) == of_one // 4, "products are in bf16"
-    elsewhere = dataclasses.replace(frozen, device=dataclasses.replace(frozen.device, device=torch.device("meta")))
-    assert elsewhere.evaluated_together(4, 700) == 128
+    on_meta = dataclasses.replace(frozen, device=dataclasses.replace(frozen.device, device=torch.device("meta")))
+    assert on_meta.evaluated_together(4, 700) == 128
 
 
 def test_cpu_stacks_large_slots_of_similar_width(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ def request_of(runner: TorchRunner, name: str, trial: int, *, variant: int = 0, 
 
 def neighbour_requests(runner: TorchRunner, name: str) -> list[TrialRequest]:
     """Three trials of one method with two bottlenecks, and others."""
-    beside = [other for other in METHODS if other != name][:2]
+    others = [other for other in METHODS if other != name][:2]
     same = [request_of(runner, name, trial, variant=trial % 2) for trial in range(3)]
-    return [*same, *(request_of(runner, other, trial) for trial, other in enumerate(beside, start=3))]
+    return [*same, *(request_of(runner, other, trial) for trial, other in enumerate(others, start=3))]
 
 
 def opened(runner: TorchRunner, requests: Sequence[TrialRequest]) -> tuple[TrialPack, list[Watched]]:

@@ -51,13 +51,13 @@ def test_a_start_that_norms_in_float32_round_away_is_felt_in_float64(rig):
     last = LayerRange(first=1, last=1)
     configuration = Configuration(edits=(edit(Port.K, Port.K, form, SigmoidGate(), layers=last),))
     deltas = build(rig, configuration)
-    seen: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     output = rig.backbone.model.get_submodule("layers.1.self_attn.o_proj")
-    handle = output.register_forward_hook(lambda _, __, tensor: seen.append(tensor))
+    handle = output.register_forward_hook(lambda _, __, tensor: outputs.append(tensor))
     with torch.no_grad(), in_double():
         edited, plain = rig.outputs(deltas), rig.outputs()
     handle.remove()
     exact, rounded = (edited - plain).abs().max(), (rig.frozen - plain).abs().max()
-    assert (seen[0] - seen[1]).abs().max() > 1e-10
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-10
     assert 1e-10 < exact < rounded
     check_everything(rig, configuration)

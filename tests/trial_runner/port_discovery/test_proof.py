@@ -98,9 +98,11 @@ def test_an_encoder_decoder_of_no_family_is_refused_as_such(tmp_path):
     sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 90, "max_position_embeddings": 32}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     folder = folder_of(tmp_path, "pegasus", {**sizes, **heads})
-    with pytest.raises(UnsupportedBackboneError, match=r"it is an encoder-decoder, .* bart, mbart, marian, t5") as told:
+    with pytest.raises(
+        UnsupportedBackboneError, match=r"it is an encoder-decoder, .* bart, mbart, marian, t5"
+    ) as refused:
         ensure_supported(folder)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.slow

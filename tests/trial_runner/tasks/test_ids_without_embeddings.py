@@ -39,9 +39,9 @@ def embeddings_of(folder: Path) -> int:
 
 def test_token_without_embedding_is_refused_by_name(backbone, write_rows):
     task = task_of(write_rows, "q")
-    said = f"the tokenizer's largest id must be below the backbone's {embeddings_of(backbone)} embeddings; "
+    message = f"the tokenizer's largest id must be below the backbone's {embeddings_of(backbone)} embeddings; "
     for _ in range(2):  # the second time from the cache
-        with pytest.raises(BackboneError, match=re.escape(f"{said}got 5000 ('q').")):
+        with pytest.raises(BackboneError, match=re.escape(f"{message}got 5000 ('q').")):
             prepared_for(task, str(backbone))
 
 

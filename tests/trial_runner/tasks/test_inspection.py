@@ -188,8 +188,8 @@ NESTED = many(data=lambda n: {"text": text(n), "label": mood(n)})
 
 @pytest.mark.parametrize("kind", [None, "translation", "summarisation"])
 def test_texts_by_language_are_suggested_by_their_paths(kind):
-    said = r"the columns are translation\.en: text; translation\.ro: text\. The column translation holds en and ro: "
-    with pytest.raises(TaskError, match=said + r"--source translation\.en --target translation\.ro\.$"):
+    message = r"the columns are translation\.en: text; translation\.ro: text\. The column translation holds en and ro: "
+    with pytest.raises(TaskError, match=message + r"--source translation\.en --target translation\.ro\.$"):
         guessed(PAIRS_OF_TEXTS, kind)
 
 
@@ -239,8 +239,8 @@ DREAM = many(
 
 
 def test_kind_that_is_given_wins_over_the_guess():
-    asked = {"context": "dialogue", "question": "question", "answers": "answer"}
-    found = {"kind": "question_answering", "questions": asked, "join": "\n"}
+    columns = {"context": "dialogue", "question": "question", "answers": "answer"}
+    found = {"kind": "question_answering", "questions": columns, "join": "\n"}
     assert guessed(DREAM, "question_answering") == found
     assert guessed(PROMPTS, "translation")["kind"] == "translation"
     assert guessed(many(note=text, text=text), "instruction", text="note") == {"kind": "instruction", "text": "note"}

@@ -19,10 +19,10 @@ def planted(tmp_path: Path) -> Planted:
 
 
 def test_knowledge_is_remembered_until_a_trial_is_added(planted):
-    asked: list[str] = []
+    names: list[str] = []
 
     def space_of(study: StudyRecord) -> SearchSpace:
-        asked.append(study.name)
+        names.append(study.name)
         return planted.space
 
     first = knowledge_of(planted.ledger, "planted", space_of)
@@ -31,13 +31,13 @@ def test_knowledge_is_remembered_until_a_trial_is_added(planted):
     planted.replicate(0, 0.5)
     more = knowledge_of(planted.ledger, "planted", space_of)
     assert (len(first.history), len(more.history)) == (16, 17)
-    assert asked == ["planted"] * 3
+    assert names == ["planted"] * 3
 
 
 def test_study_without_estimates_is_refused(tmp_path, planted, monkeypatch):
     few = Planted(f"sqlite:///{tmp_path}/few.db", 11)
-    said = "needs 12 measured trials, 4 of them complete; 'planted' has 11 and 11"
-    with pytest.raises(StudiesError, match=said):
+    message = "needs 12 measured trials, 4 of them complete; 'planted' has 11 and 11"
+    with pytest.raises(StudiesError, match=message):
         knowledge_of(few.ledger, "planted", lambda study: few.space)
     monkeypatch.setattr("studies.analysis.estimates.FEWEST_COMPLETE", 17)
     with pytest.raises(StudiesError, match="has 16 and 16"):

@@ -33,19 +33,19 @@ class PlantedPosterior(StudyPosterior):
         super().__init__(SPACE, HISTORY, metric=metric)
         self.deviation, self.peak, self.sign = deviation, peak, sign
 
-    def worth(self, asked: Asked) -> float:
-        return 0.5 + self.sign * sum(self.of_side(side) for side in self._view(asked) if side is not None)
+    def worth(self, candidate: Asked) -> float:
+        return 0.5 + self.sign * sum(self.of_side(side) for side in self._view(candidate) if side is not None)
 
     def of_side(self, side: TrainedSide) -> float:
         of_form, of_rate = 0.05 * ("lowrank" in side.structure.form), 0.02 * (side.unit_lr - self.peak) ** 2
         return of_form - of_rate + 0.01 * side.log2_budget_fraction
 
-    def joint(self, asked: Sequence[Asked]) -> tuple[Any, Any]:
-        means = np.array([self.worth(one) for one in asked])
+    def joint(self, candidates: Sequence[Asked]) -> tuple[Any, Any]:
+        means = np.array([self.worth(one) for one in candidates])
         return means, self.deviation**2 * (SHARED + (1 - SHARED) * np.eye(len(means)))
 
-    def means(self, asked: Sequence[Asked]) -> Any:
-        return np.array([self.worth(one) for one in asked])
+    def means(self, candidates: Sequence[Asked]) -> Any:
+        return np.array([self.worth(one) for one in candidates])
 
     def half_interval(self, count: int = 1) -> float:
         """Half the interval of a difference of two means over so many configurations each."""
@@ -77,9 +77,9 @@ def test_study_posterior_ignores_the_paper_prior(planted):
     views = [planted.encoding.features_of(one) for one in HISTORY]
     trusting = Points.of(views, StructureDistances()).trends
     assert trusting[:, 1].any()
-    asked = planted.surrogate.points(views).trends
-    assert not asked[:, 1].any()
-    assert np.array_equal(asked[:, 0], trusting[:, 0])
+    own_trends = planted.surrogate.points(views).trends
+    assert not own_trends[:, 1].any()
+    assert np.array_equal(own_trends[:, 0], trusting[:, 0])
 
 
 def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(planted):
@@ -95,8 +95,8 @@ def test_the_best_rate_has_its_interval_and_the_rates_that_may_be_as_good(plante
 
 @pytest.mark.parametrize(("peak", "end", "advice"), [(-1.5, "low", "lower"), (1.5, "high", "higher")])
 def test_a_best_rate_at_the_end_of_its_range_is_warned_of_if_it_is_sure(peak, end, advice):
-    said = rates(PlantedPosterior(peak=peak, deviation=1e-4)).sentences
-    assert any(f"is at the {end} end of its range" in one and f"Allow {advice} ones" in one for one in said)
+    sentences = rates(PlantedPosterior(peak=peak, deviation=1e-4)).sentences
+    assert any(f"is at the {end} end of its range" in one and f"Allow {advice} ones" in one for one in sentences)
     assert not any("end of its range" in one for one in rates(PlantedPosterior(peak=peak, deviation=0.5)).sentences)
 
 
@@ -128,18 +128,18 @@ def test_summary_begins_with_the_discovery(keeps, deviation, words):
     kept = keeps((one for one in planted.complete if one.method is None), key=lambda one: planted.worth(one))
     planted.history = tuple(one for one in HISTORY if one.method or one.number == kept.number)
     del planted.complete
-    said = summary(planted, [])
-    assert words in said[0]
-    assert " ± " in said[0]
-    assert "deltaspace confirm" in said[-1]
+    sentences = summary(planted, [])
+    assert words in sentences[0]
+    assert " ± " in sentences[0]
+    assert "deltaspace confirm" in sentences[-1]
 
 
 def test_shares_of_variance_have_the_middle_of_the_draws(planted, monkeypatch):
     kept: dict[tuple[object, ...], Any] = {}
     real = PlantedPosterior.sampled
 
-    def sampled(self: PlantedPosterior, asked: Sequence[Asked], count: int, *words: object) -> Any:
-        kept[words] = real(self, asked, count, *words)
+    def sampled(self: PlantedPosterior, candidates: Sequence[Asked], count: int, *words: object) -> Any:
+        kept[words] = real(self, candidates, count, *words)
         return kept[words]
 
     monkeypatch.setattr(PlantedPosterior, "sampled", sampled)

@@ -42,9 +42,9 @@ def test_importance_ranks_forms_and_rates_above_inert_choices(knowledge):
     (card,) = discovered(knowledge, ["matters"])
     rows = card.data.set_index("choice")
     for side in ("attention", "the FFN"):
-        for nothing in ("insertion", "activation", "scale"):
+        for inert in ("insertion", "activation", "scale"):
             both = min(rows["share"][f"form at {side}"], rows["share"][f"learning rate at {side}"])
-            assert both > 2 * rows["share"][f"{nothing} at {side}"]
+            assert both > 2 * rows["share"][f"{inert} at {side}"]
     assert rows["matters"]["form at the FFN"]
     assert not rows["matters"]["activation at attention"]
     assert card.data["matters"].tolist() == sorted(card.data["matters"], reverse=True)
@@ -60,11 +60,11 @@ def test_uninformative_trials_are_described_as_such():
         return replace(reading, score=0.5 + 0.02 * noise.standard_normal(), standard_error=0.02)
 
     history = [replace(one, readings=tuple(map(noisy, one.readings))) for one in drawn(SPACE, 14)]
-    known = StudyPosterior(SPACE, history, metric="accuracy")
-    cards = discovered(known)
-    said = summary(known, cards)
-    assert any("no single value is shown to be better yet." in one for one in said)
-    assert 3 <= len(said) <= 5
+    posterior = StudyPosterior(SPACE, history, metric="accuracy")
+    cards = discovered(posterior)
+    sentences = summary(posterior, cards)
+    assert any("no single value is shown to be better yet." in one for one in sentences)
+    assert 3 <= len(sentences) <= 5
     assert cards[0].shown == 0
 
 

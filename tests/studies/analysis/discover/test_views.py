@@ -48,12 +48,12 @@ def test_trials_are_compared_by_the_estimates_of_the_leaderboard(space, history)
         means = np.array([sum(side.log2_budget_fraction for side in each) for each in sides])
         return means, 1e-8 * np.eye(len(means))
 
-    told = StudyPosterior(space, history, metric="accuracy", leaderboard_joint=posterior)
-    best = told.best_of(told.complete)
-    (mean,) = told.expected([best])[0]
-    assert mean == max(told.expected(told.complete)[0])
-    assert differences(told).data["reached"].iloc[-1] == pytest.approx(mean)
-    by_trial = sizes(told).points.set_index("trial")["estimate"]
+    posterior_of_board = StudyPosterior(space, history, metric="accuracy", leaderboard_joint=posterior)
+    best = posterior_of_board.best_of(posterior_of_board.complete)
+    (mean,) = posterior_of_board.expected([best])[0]
+    assert mean == max(posterior_of_board.expected(posterior_of_board.complete)[0])
+    assert differences(posterior_of_board).data["reached"].iloc[-1] == pytest.approx(mean)
+    by_trial = sizes(posterior_of_board).points.set_index("trial")["estimate"]
     assert by_trial[best.number] == pytest.approx(mean)
 
 
@@ -63,12 +63,12 @@ def test_winner_comparison_equals_the_verdicts(knowledge):
     assert len({one.method for one in published}) > 1
     (usual,) = discovered(knowledge, ["winner"])
     assert f"and {best.method}," in usual.question
-    said = summary(knowledge, [])[0]
-    assert f"{best.method} (trial {best.number})" in said
+    sentence = summary(knowledge, [])[0]
+    assert f"{best.method} (trial {best.number})" in sentence
     means, covariance = knowledge.expected([knowledge.winner, best])
     reach = 1.96 * (covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]) ** 0.5
     assert f"{means[0] - means[1]:+.4f} ± {reach:.4f}" in usual.sentences[0]
-    assert usual.sentences[0].split(": ")[1].split(" acc")[0].lstrip("+") in said
+    assert usual.sentences[0].split(": ")[1].split(" acc")[0].lstrip("+") in sentence
 
 
 def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, history):
@@ -78,8 +78,8 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, hi
     best = found[int(np.argmax(knowledge.means(found)))]
     assert answer.question.startswith(f"What differs between the best discovery, trial {best.number}, and mam_adapter")
     assert not answer.data.empty
-    nothing = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
-    alone = differences(StudyPosterior(space, nothing, best=1))
+    pruned = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
+    alone = differences(StudyPosterior(space, pruned, best=1))
     assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
 
@@ -93,12 +93,12 @@ def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowl
 def test_probability_within_half_a_point_is_of_two_normals(space, history, lead):
     first, second = (one.number for one in history[:2])
     two = [one if one.number in (first, second) else replace(one, state=TrialState.PRUNED) for one in history]
-    told = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)
-    by_trial = sizes(StudyPosterior(space, two, leaderboard_joint=lambda _: told)).points.set_index("trial")["as_good"]
-    apart, slack = NormalDist(0, 0.01 * 2**0.5), 0.005
+    joint = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)
+    by_trial = sizes(StudyPosterior(space, two, leaderboard_joint=lambda _: joint)).points.set_index("trial")["as_good"]
+    normal, slack = NormalDist(0, 0.01 * 2**0.5), 0.005
     # 4,000 draws: four standard errors of a share are at most 0.032
-    assert by_trial[first] == pytest.approx(apart.cdf(slack - lead), abs=0.032)
-    assert by_trial[second] == pytest.approx(apart.cdf(slack + lead), abs=0.032)
+    assert by_trial[first] == pytest.approx(normal.cdf(slack - lead), abs=0.032)
+    assert by_trial[second] == pytest.approx(normal.cdf(slack + lead), abs=0.032)
 
 
 def test_of_many_trials_the_best_and_the_front_are_compared(space, history, monkeypatch):

@@ -179,9 +179,9 @@ TOO_MUCH = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_decompression_bomb_is_refused(tmp_path, name):
-    content, said = TOO_MUCH[name]
+    content, message = TOO_MUCH[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(TaskError, match=said), opened_rows((tmp_path / name,), "train"):
+    with pytest.raises(TaskError, match=message), opened_rows((tmp_path / name,), "train"):
         pass
 
 

@@ -62,11 +62,11 @@ def test_uneven_row_is_refused_with_its_line(case, tmp_path):
     assert "train.csv" in str(refused.value)
 
 
-@pytest.mark.parametrize(("encoding", "said"), [("cp1252", "cp1252"), ("utf-16", "utf-16"), ("utf-8-sig", None)])
-def test_encoding_of_spreadsheet_is_read_and_reported(encoding, said, tmp_path):
+@pytest.mark.parametrize(("encoding", "note"), [("cp1252", "cp1252"), ("utf-16", "utf-16"), ("utf-8-sig", None)])
+def test_encoding_of_spreadsheet_is_read_and_reported(encoding, note, tmp_path):
     expected = [["Grüße – 5 €", "é"]]
     assert cells(tmp_path, "text;label\nGrüße – 5 €;é\n", encoding=encoding) == expected
-    assert reading_notes((tmp_path / "train.csv",)) == ((f"train.csv: read as {said}, not UTF-8",) if said else ())
+    assert reading_notes((tmp_path / "train.csv",)) == ((f"train.csv: read as {note}, not UTF-8",) if note else ())
 
 
 def test_half_a_character_is_refused_with_its_line(tmp_path):

@@ -205,8 +205,8 @@ def test_every_reference_is_learned_and_all_of_them_are_measured_against(write_s
 
 
 def test_data_to_text_rows_of_one_source_are_references(write_splits, prepared):
-    said = ("{}", "one"), ("{} x", "two"), ("{}", "three")
-    folder = write_splits(lambda split: [{"en": source.format(split), "de": target} for source, target in said])
+    pairs = ("{}", "one"), ("{} x", "two"), ("{}", "three")
+    folder = write_splits(lambda split: [{"en": source.format(split), "de": target} for source, target in pairs])
     task = prepared(folder, task_kind="data_to_text")
     assert task.splits["test"].references == (("one", "three"), ("two",))
     assert len(task.splits["train"]) == 3
@@ -232,7 +232,7 @@ def test_train_may_have_targets_and_the_others_references(write_rows, prepared, 
 def test_questions_are_read_with_their_context_and_any_answer_counts(write_splits, prepared, tokens):
     who = {"question": "who?", "answers": {"text": ["ab", "c", "ab"], "answer_start": [0, 1, 0]}}
     why = {"question": "why?", "answers": {"text": ["d"], "answer_start": [0]}}
-    folder = write_splits(lambda split: [{"context": split, **asked} for asked in (who, why)])
+    folder = write_splits(lambda split: [{"context": split, **question} for question in (who, why)])
     task = prepared(folder, task_kind="question_answering", columns={})
     source = "q ##u ##e ##s ##t ##i ##o ##n : w ##h ##o ? c ##o ##n ##t ##e ##x ##t : t ##e ##s ##t"
     assert texts(task, "test", "bart", tokens)[0] == f"<s> {source} </s>"
@@ -245,8 +245,8 @@ def test_a_conversation_is_a_question_per_turn_that_remembers_two(write_splits, 
     folder = write_splits(lambda split: [{"story": f"{split} s", "questions": [*"abcd"], "answers": answers}])
     columns = {"questions": {"context": "story", "question": "questions"}}
     task = prepared(folder, "t5", task_kind="question_answering", columns=columns, max_tokens=60)
-    asked = [text.split(" : ")[1] for text in texts(task, "test", "t5", tokens)]
-    assert asked == [f"{said} c ##o ##n ##t ##e ##x ##t" for said in ("a", "a 1 b", "a 1 b 2 c", "b 2 c 3 d")]
+    prompts = [text.split(" : ")[1] for text in texts(task, "test", "t5", tokens)]
+    assert prompts == [f"{prompt} c ##o ##n ##t ##e ##x ##t" for prompt in ("a", "a 1 b", "a 1 b 2 c", "b 2 c 3 d")]
     assert task.splits["test"].references == (("1",), ("2",), ("3",), ("4",))
 
 

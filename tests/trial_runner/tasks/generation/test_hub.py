@@ -60,10 +60,10 @@ def test_lists_of_mappings_and_of_lists_are_read_as_the_hub_stores_them(hub, pre
 
 
 def test_hub_revision_is_requested_and_config_is_a_folder(hub, prepared):
-    asked = hub({split: translations(split) for split in ("train", "validation", "test")})
+    calls = hub({split: translations(split) for split in ("train", "validation", "test")})
     for revision in (None, "v2", "refs/convert/parquet"):
         prepared(text_source(hub={"name": "owner/dataset", "configuration": "ro-en", "revision": revision}))
-    assert asked == [
+    assert calls == [
         ("owner/dataset", "ro-en", {}),
         ("owner/dataset", "ro-en", {"revision": "v2"}),
         ("owner/dataset", None, {"revision": "refs/convert/parquet", "data_dir": "ro-en"}),

@@ -39,8 +39,8 @@ def rows_of(task: PreparedTextTask, split: str) -> list[list[int]]:
 
 
 def messages(number: int) -> dict[str, Any]:
-    said = [{"role": "user", "content": f"ask {number}"}, {"role": "assistant", "content": f"say {number}"}]
-    return {"messages": said, "n": number + 0.5}
+    chat = [{"role": "user", "content": f"ask {number}"}, {"role": "assistant", "content": f"say {number}"}]
+    return {"messages": chat, "n": number + 0.5}
 
 
 def test_the_same_dialogues_are_read_however_they_are_written(prepared):
@@ -66,9 +66,9 @@ def test_dialogues_without_an_answer_are_dropped_with_a_note(prepared):
 
 def test_unusable_dialogues_are_counted_by_reason(prepared):
     def rows(number: int) -> dict[str, Any]:
-        asked = "ask " * (80 if number == 3 else 1) + str(number)
-        said = [{"role": "user", "content": asked}, {"role": "assistant", "content": " " if number == 1 else "say"}]
-        return {"messages": [] if number == 0 else said}
+        question = "ask " * (80 if number == 3 else 1) + str(number)
+        chat = [{"role": "user", "content": question}, {"role": "assistant", "content": " " if number == 1 else "say"}]
+        return {"messages": [] if number == 0 else chat}
 
     task = prepared(rows, max_tokens=100)
     assert len(task.splits["train"]) == 3

@@ -60,18 +60,18 @@ SECOND = "<|im_start|>user\nand 7?<|im_end|>\n<|im_start|>assistant\n"
 def test_tokens_are_those_of_the_template_and_answers_alone_are_learned(
     template: str, turns: Any, encoder: NewEncoder
 ) -> None:
-    told = encoder(template, replace(TASK, dialogue=Dialogue(learned_turns=turns)))
-    split, cuts, unused = told.encode(raw(TWO), "validation")
-    written = told.tokenizer.apply_chat_template([dict(each) for each in TWO], return_dict=False)
+    dialogues = encoder(template, replace(TASK, dialogue=Dialogue(learned_turns=turns)))
+    split, cuts, unused = dialogues.encode(raw(TWO), "validation")
+    written = dialogues.tokenizer.apply_chat_template([dict(each) for each in TWO], return_dict=False)
     parts = [(SYSTEM + FIRST, False), ("hello<|im_end|>", turns == "all"), ("\n" + SECOND, False)]
-    expected = [(token, learned) for text, learned in parts for token in ids_of(told, text)]
-    expected += [(token, True) for token in ids_of(told, "no, 3<|im_end|>")]
-    expected += [(token, False) for token in ids_of(told, "\n")]
+    expected = [(token, learned) for text, learned in parts for token in ids_of(dialogues, text)]
+    expected += [(token, True) for token in ids_of(dialogues, "no, 3<|im_end|>")]
+    expected += [(token, False) for token in ids_of(dialogues, "\n")]
     assert split.rows.ids.tolist() == written == [token for token, _ in expected]
     assert split.learned.tolist() == [learned for _, learned in expected]
-    assert split.sources.ids.tolist() == ids_of(told, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}")
+    assert split.sources.ids.tolist() == ids_of(dialogues, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}")
     assert (split.references, cuts, unused) == ((("no, 3",),), [], 0)
-    assert told.eos_token_id == ids_of(told, "<|im_end|>")[0]
+    assert dialogues.eos_token_id == ids_of(dialogues, "<|im_end|>")[0]
 
 
 def test_labels_are_the_learned_tokens_one_place_earlier(encoder: NewEncoder) -> None:
@@ -107,33 +107,33 @@ def test_template_that_rewrites_messages_is_refused(
 
 def test_system_prompt_precedes_dialogues_without_one(encoder: NewEncoder) -> None:
     task = replace(TASK, dialogue=Dialogue(system="be kind"))
-    told = encoder(task=task)
+    dialogues = encoder(task=task)
     assert with_system(ONE, task) == TWO[:3]
     assert with_system(TWO, task) == TWO
-    asked = [as_question("hi there"), as_question(list(ONE)), as_question(list(TWO[:4]))]
-    rows, cut = told.sources([text for text in asked if text is not None])
-    both = ids_of(told, SYSTEM + FIRST)
-    assert rows.ids.tolist() == both * 2 + ids_of(told, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}")
+    questions = [as_question("hi there"), as_question(list(ONE)), as_question(list(TWO[:4]))]
+    rows, cut = dialogues.sources([text for text in questions if text is not None])
+    both = ids_of(dialogues, SYSTEM + FIRST)
+    assert rows.ids.tolist() == both * 2 + ids_of(dialogues, f"{SYSTEM}{FIRST}hello<|im_end|>\n{SECOND}")
     assert cut == 0
 
 
 def test_long_dialogues_end_with_the_last_answer_that_begins_early_enough(encoder: NewEncoder) -> None:
     whole = encoder()
     first = len(ids_of(whole, SYSTEM + FIRST))
-    told = encoder(task=replace(TASK, max_tokens=first + 2))
-    split, (cut,), unused = told.encode(raw(TWO), "test")
+    dialogues = encoder(task=replace(TASK, max_tokens=first + 2))
+    split, (cut,), unused = dialogues.encode(raw(TWO), "test")
     assert split.rows.ids.tolist() == ids_of(whole, f"{SYSTEM}{FIRST}hello")[: first + 2]
     assert split.learned.tolist() == [False] * first + [True, True]
     assert (split.references, cut.count, unused) == ((("hello",),), 1, 0)
-    measured, cuts, unused = told.encode(raw(TWO, ONE, references=(("9",), ("8",))), "test")
+    measured, cuts, unused = dialogues.encode(raw(TWO, ONE, references=(("9",), ("8",))), "test")
     assert (measured.references, cuts, unused) == ((("8",),), [], 1), "what is measured belongs to the last answer"
     assert encoder(task=replace(TASK, max_tokens=8)).encode(raw(TWO), "test")[2] == 1
 
 
 def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncoder) -> None:
-    told = encoder(task=replace(TASK, text=("body",), metric="loss"))
-    split, _, _ = told.encode(raw((say("text", "a plain text"),)), "train")
-    ids = [*ids_of(told, "a plain text"), told.tokenizer.eos_token_id]
+    dialogues = encoder(task=replace(TASK, text=("body",), metric="loss"))
+    split, _, _ = dialogues.encode(raw((say("text", "a plain text"),)), "train")
+    ids = [*ids_of(dialogues, "a plain text"), dialogues.tokenizer.eos_token_id]
     assert split.rows.ids.tolist() == ids
     assert split.batch([0], 0).labels[0].tolist() == [*ids[1:], IGNORED]
 
@@ -164,13 +164,13 @@ def test_templates_that_cannot_be_learned_are_refused_in_a_line(
     assert encoder().text(ONE[:1], asks=True) == FIRST
 
 
-@pytest.mark.parametrize("said", ["x", "\x1b[31m", "\u202e", "a\n"], ids=["letters", "escapes", "overrides", "lines"])
-def test_template_error_is_bounded_and_escaped(said: str, encoder: NewEncoder) -> None:
+@pytest.mark.parametrize("text", ["x", "\x1b[31m", "\u202e", "a\n"], ids=["letters", "escapes", "overrides", "lines"])
+def test_template_error_is_bounded_and_escaped(text: str, encoder: NewEncoder) -> None:
     template = "{% if messages[0]['role'] == 'user' %}" + CHATML + "{% else %}{{ raise_exception('SAID' * 400000) }}"
-    told = encoder(template.replace("SAID", said) + "{% endif %}")
-    chat = tuple(say(f"role {said} {number}", "hello") for number in range(500))
+    dialogues = encoder(template.replace("SAID", text) + "{% endif %}")
+    chat = tuple(say(f"role {text} {number}", "hello") for number in range(500))
     with pytest.raises(TaskError, match="chat template") as refused:
-        told.text(chat)
+        dialogues.text(chat)
     assert len(str(refused.value)) < 500
     assert str(refused.value).isprintable()
 
