@@ -1,11 +1,11 @@
 """Faults: studies of trivial trials lose processes, databases and files; their losses are counted.
 
-    python benchmarks/faults.py                       all scenarios; about two hours on two cores, mostly waiting
-    python benchmarks/faults.py --scenario F1 F2      some scenarios
-    python benchmarks/faults.py --kills 2             kills of each kind of study; without Ray 5 times as many
-    python benchmarks/faults.py --results FILE        continue the results of a file
-    python benchmarks/faults.py --nodes 2             studies with Ray, on two nodes of this machine
-    python benchmarks/faults.py --list                list the scenarios
+    python benchmarks/faults.py                       all scenarios; about two hours on two cores, mostly waiting.
+    python benchmarks/faults.py --scenario F1 F2      some scenarios.
+    python benchmarks/faults.py --kills 2             kills of each kind of study; without Ray 5 times as many.
+    python benchmarks/faults.py --results FILE        continue the results of a file.
+    python benchmarks/faults.py --nodes 2             studies with Ray, on two nodes of this machine.
+    python benchmarks/faults.py --list                list the scenarios.
 
 Scenarios are those of docs/explanation/ledger-and-crashes.md. A trial is lost if it has no end or failed as lost. It is
 there twice if its configuration, its number or its end is. Violations are findings of `deltaspace verify`, files

@@ -1,6 +1,6 @@
 """Capacity of one keeper: the real keeper and ledger with simulated workers in simulated time.
 
-    python benchmarks/fleet.py                          1, 8, 64 and 512 workers of 32 slots, SQLite and PostgreSQL
+    python benchmarks/fleet.py                          1, 8, 64 and 512 workers of 32 slots, SQLite and PostgreSQL.
     python benchmarks/fleet.py --workers 64 --slots 8 --sampler factored --seconds 120
 
 Each call of a worker is executed and takes its real time; the training between two calls is simulated. So the

@@ -1,8 +1,8 @@
 """Random damage to study files, command lines, exports, snapshots and databases.
 
-    python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files
-    python benchmarks/fuzz.py --cases 200 --seed 7     200 cases of each kind, from another seed
-    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers
+    python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files.
+    python benchmarks/fuzz.py --cases 200 --seed 7     200 cases of each kind, from another seed.
+    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers.
 
 No case may raise an exception other than the errors of this library, or take more than five seconds or one gigabyte.
 Cases that do are printed with seed and number; ``--case N`` repeats them.

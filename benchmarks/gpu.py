@@ -1,7 +1,7 @@
 """All measurements that need a GPU, in one command: ``make gpu``.
 
-    python benchmarks/gpu.py            an hour or two on one GPU
-    python benchmarks/gpu.py --quick    small sizes, also on a CPU, as a check
+    python benchmarks/gpu.py            an hour or two on one GPU.
+    python benchmarks/gpu.py --quick    small sizes, also on a CPU, as a check.
 
 First an equality, whose failure ends the program: trials in a mixed pack over three rungs, with recorded steps, equal
 the same trials alone up to rounding in float64. In bf16 the difference of the losses is printed. Then the planned

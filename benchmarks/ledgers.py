@@ -1,6 +1,6 @@
 """Processor time of the commands that read a large ledger, and of its replay by the search and by a keeper.
 
-    python benchmarks/ledgers.py                      20,000 trials, three passes
+    python benchmarks/ledgers.py                      20,000 trials, three passes.
     python benchmarks/ledgers.py --trials 1000
 
 The study is that of `proposals.py`, recorded in SQLite: uniform draws over structures, three in five of them pruned at

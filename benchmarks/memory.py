@@ -1,8 +1,8 @@
 """Planned memory of packs against the peak of PyTorch's allocator.
 
-    python benchmarks/memory.py                          a random RoBERTa of 4 layers, about two minutes
-    python benchmarks/memory.py --width 768 --layers 12  RoBERTa-base's shape
-    python benchmarks/memory.py --backbone FOLDER        a real one; a deep one is planned from its first blocks
+    python benchmarks/memory.py                          a random RoBERTa of 4 layers, about two minutes.
+    python benchmarks/memory.py --width 768 --layers 12  RoBERTa-base's shape.
+    python benchmarks/memory.py --backbone FOLDER        a real one; a deep one is planned from its first blocks.
 
 Each line is a pack that is admitted, trained for a few steps on texts of one length and measured. On a GPU the peak is
 ``max_memory_allocated``, on a CPU the most memory that PyTorch's allocator held at a time.

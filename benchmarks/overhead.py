@@ -1,7 +1,7 @@
 """Overhead of the engine: time and bytes per trial, start-up; compared with stock tools.
 
-    python benchmarks/overhead.py            all of it, about two minutes on two cores
-    python benchmarks/overhead.py --no-ray   without the measurements that start Ray
+    python benchmarks/overhead.py            all of it, about two minutes on two cores.
+    python benchmarks/overhead.py --no-ray   without the measurements that start Ray.
 
 A trivial trial has one step that takes no time, one reading and one file that is flushed to disk. Times per trial are
 from the 20th end to the last, without start-up. Baselines are measured in the same run.

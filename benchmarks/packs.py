@@ -1,7 +1,7 @@
 """Packs of different trials against the same trials alone: throughput, memory, and the cost of the differences.
 
-    python benchmarks/packs.py               on a GPU if there is one, else on the CPU
-    python benchmarks/packs.py --quick       a few steps of a few trials, as a check
+    python benchmarks/packs.py               on a GPU if there is one, else on the CPU.
+    python benchmarks/packs.py --quick       a few steps of a few trials, as a check.
 
 Three arms train the same trials to their ends with the same seeds on the same data:
 
@@ -12,7 +12,7 @@ Three arms train the same trials to their ends with the same seeds on the same d
 
 All arms run without dropout and with a rate of 0.1, as real backbones are trained (--dropout). The trials differ in
 form, bottleneck, insertion, gate and learning rate (`pack_arms.mix`). On a CPU every arm has one process per core
-(--processes: fewer) with one thread each; times are processor time, which does not depend on other load. On a GPU every
+(--processes: fewer) with one thread each. Times are processor time, which does not depend on other load. On a GPU every
 arm has one process. The default takes most of two hours on two cores; fewer --packs, --dropout, --alone and --steps
 take less.
 

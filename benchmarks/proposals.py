@@ -1,8 +1,8 @@
 """Processor time of a proposal by the number of trials, and of a replay of the ledger.
 
-    python benchmarks/proposals.py                                   factored, tpe and random at 100, 1,000 and 20,000
+    python benchmarks/proposals.py                                   factored, tpe and random at 100, 1,000 and 20,000.
     python benchmarks/proposals.py --samplers tpe --sizes 5000
-    python benchmarks/proposals.py --against ../other-checkout       in turns with another checkout
+    python benchmarks/proposals.py --against ../other-checkout       in turns with another checkout.
 
 The trials of a study are uniform draws over structures; three in five are pruned at a rung. Each proposal includes the
 reading of the one before. The first proposal fits the hyperparameters, so it is left out of the median.

@@ -1,7 +1,7 @@
 """The search of this library against other searches, on a real backbone, by test scores.
 
-    python benchmarks/rivals.py --backbone FOLDER --data FOLDER --minutes 60       continue for an hour, then print
-    python benchmarks/rivals.py --backbone FOLDER --data FOLDER                    print what there is
+    python benchmarks/rivals.py --backbone FOLDER --data FOLDER --minutes 60       continue for an hour, then print.
+    python benchmarks/rivals.py --backbone FOLDER --data FOLDER                    print what there is.
     python benchmarks/rivals.py --backbone FOLDER --data FOLDER --minutes 60 --tasks sick --budgets 0.1% --seeds 0
 
 Arms: a LoRA sweep and a sweep of the published methods with TPE, the space of AutoPEFT with a Gaussian process, uniform

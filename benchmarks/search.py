@@ -1,8 +1,8 @@
 """Recommendations of samplers on planted truths, by the number of trials.
 
-    python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours
+    python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours.
     python benchmarks/search.py --seeds 10 --samplers random,factored
-    python benchmarks/search.py --results FILE               continue the results of a file
+    python benchmarks/search.py --results FILE               continue the results of a file.
 
 Proposer, rungs and estimates are those of the product, on the whole space of RoBERTa-base's shape at 0.5%. Only the
 training is simulated (`search_arms.truth`, `search_arms.readings`). All samplers have the same tasks, and equal trials

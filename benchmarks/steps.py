@@ -1,8 +1,8 @@
 """Time of a training step on a CPU, with and without the optimizations.
 
-    python benchmarks/steps.py                     steps of the shipped example, about two minutes
-    python benchmarks/steps.py --beside ../older   and steps of another checkout
-    python benchmarks/steps.py --shares            shares of the time of a step, in fp32 and in bf16
+    python benchmarks/steps.py                     steps of the shipped example, about two minutes.
+    python benchmarks/steps.py --beside ../older   and steps of another checkout.
+    python benchmarks/steps.py --shares            shares of the time of a step, in fp32 and in bf16.
     python benchmarks/steps.py --shares --backbone FOLDER
 
 Each arm is a process with one thread that trains the same pack of four searched trials. Arms take turns of a few steps,

@@ -8,8 +8,8 @@ whole space by the initial design of the search at the learning rates that are t
 second seed. Its rows are trained in random order, so that a part of a table is a fair sample. The tables of a budget
 grow together, a quarter at a time. The file is replaced after every row; the same command continues.
 
-Each row has the scores on validation examples after every quarter of the steps, and the score on test examples at the
-end, which is for reports alone.
+Each row has the scores on validation examples after every quarter of the steps. The score on test examples at the end
+is for reports alone.
 """
 
 import argparse

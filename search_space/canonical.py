@@ -24,12 +24,12 @@ def canonical(configuration: Configuration, shape: BackboneShape) -> Configurati
 
     Points of one function class that train differently stay distinct (V4, V5, V9, V17). These are unified:
 
-    - a scale of 1 and plain addition;
-    - the raw and the normalised sublayer input on post-LN backbones (V20);
-    - heads per key/value head and per query head if their numbers agree;
-    - diagonals at k and at q, at v and at concat (V13);
-    - layer choices with the same blocks;
-    - ``attn`` and a backbone's only attention kind, or equal edits at all kinds;
+    - a scale of 1 and plain addition.
+    - the raw and the normalised sublayer input on post-LN backbones (V20).
+    - heads per key/value head and per query head if their numbers agree.
+    - diagonals at k and at q, at v and at concat (V13).
+    - layer choices with the same blocks.
+    - ``attn`` and a backbone's only attention kind, or equal edits at all kinds.
     - the order of edits that do not follow one another.
 
     Raises:

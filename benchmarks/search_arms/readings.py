@@ -1,9 +1,9 @@
 """Readings of simulated trials: accuracy and loss, with the measured correlations to the final scores.
 
-On docstrings, a reading at an eighth, a quarter and a half of a trial's steps has a rank correlation with the final
-accuracy of .39, .52 and .67 (accuracy) and of .43, .56 and .78 (validation loss). At the end the loss has less noise
-than the accuracy but measures another quantity. On docstrings and sst2 the accuracy on one half of the examples has a
-correlation of .53 to .66 with the accuracy on the other half, and the loss one of .61 to .74 with that accuracy.
+On docstrings, readings have these rank correlations with the final accuracy at an eighth, a quarter and a half of a
+trial's steps. The accuracy has .39, .52 and .67, the validation loss .43, .56 and .78. At the end the loss has less
+noise than the accuracy but measures another quantity. On docstrings and sst2, halves of the examples are correlated as
+follows with the accuracy on the other half. The accuracy has a correlation of .53 to .66, the loss one of .61 to .74.
 """
 
 import math

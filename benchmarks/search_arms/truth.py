@@ -1,10 +1,10 @@
 """Planted true score over the real search space, from random effects of a task's seed.
 
-The gain of a side over the task head alone is a sum of effects of its dimensions, times the fourth root of its share
-of the budget. The means of the effects follow He et al. 2022 (parallel before sequential, the FFN before attention,
-scaling, heads). The learning rate costs a quadratic, whose optimum is drawn per functional form; rates beyond an edge
-collapse to a constant prediction. The sum of the gains of two sides saturates. Every structure, and every pair of
-structures, has a random effect of its own: the ruggedness.
+The gain of a side over the task head alone is a sum of effects of its dimensions. It is scaled by the fourth root of
+the side's share of the budget. The means of the effects follow He et al. 2022 (parallel before sequential, the FFN
+before attention, scaling, heads). The learning rate costs a quadratic, whose optimum is drawn per functional form;
+rates beyond an edge collapse to a constant prediction. The sum of the gains of two sides saturates. Every structure,
+and every pair of structures, has a random effect of its own: the ruggedness.
 
 All numbers are percentage points.
 """

@@ -2,9 +2,9 @@
 
 ``BackboneShape.parameters``, the denominator of all percentages, is:
 
-- encoders: the base model, with its pooler if it has one, without any other head (``RobertaModel``);
+- encoders: the base model, with its pooler if it has one, without any other head (``RobertaModel``).
 - encoder-decoders: the base model (``BartModel``); its language-model head is the tied embedding, and the
-  bias of that head is a buffer, not a parameter;
+  bias of that head is a buffer, not a parameter.
 - decoders: the language model (``LlamaForCausalLM``); its head counts unless it is tied to the embedding.
 
 A tied matrix counts once. Buffers, such as rotary tables, do not count; tables of fixed positions that are stored

@@ -1,13 +1,13 @@
 """Gaussian process over readings of scores and losses, with predictions of the score at full length.
 
-The score of trial i at rung r, the logarithm of its share of the steps, is ``m_r + f(x_i) + t_i + p r u_ir`` plus
+Rung r is the logarithm of a share of the steps. The score of trial i at it is ``m_r + f(x_i) + t_i + p r u_ir`` plus
 noise. Here f has the prior trends as its mean and the covariance ``k decay^|r-r'|``. The mean of the rung is m_r. The
 trial's own deviation t_i and pace u_ir have normal priors. The noise is the known standard error and a nugget. So the
 earlier a reading is, the less it predicts.
 
-A loss, negative and standardized, is ``m'_r + g (f(x_i) + t_i + p r u_ir) + q d(x_i) + l e_i`` with a nugget of its
-own. Here d is a function like f that is independent of the scores. e_i is the known standard error of the score read
-with the loss, since both are measured on the same examples.
+A negative, standardized loss is ``m'_r + g (f(x_i) + t_i + p r u_ir) + q d(x_i) + l e_i`` plus noise. It has a nugget
+of its own. Here d is a function like f that is independent of the scores. e_i is the known standard error of the score
+read with the loss, since both are measured on the same examples.
 """
 
 from dataclasses import dataclass

@@ -87,8 +87,8 @@ def binomial_error(share: float, examples: int, common: float = 0.0) -> float:
 def shared_variance_fraction(fraction: float) -> float:
     """Return the correlation between the right answers of two trials of a study after a share of their steps.
 
-    Measured over 9 studies on docstrings, sst2 and banking77: 0.26 to 0.32 at a quarter, 0.35 to 0.51 at a half and
-    0.50 to 0.66 at the end. This is a line through the lower ends.
+    Measured over 9 studies on docstrings, sst2 and banking77: 0.26–0.32 at a quarter, 0.35–0.51 at a half and 0.50–0.66
+    at the end. This is a line through the lower ends.
 
     Args:
         fraction: Share of the steps of a full trial, in (0, 1].

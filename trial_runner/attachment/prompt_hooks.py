@@ -2,8 +2,8 @@
 
 Encoders and encoder-decoders give prompts no position and no token type, and the real tokens keep theirs (released code
 of He et al. 2022); in decoders, and where positions are rotations, they take the first positions and the real tokens
-follow. The output of encoders and decoders has the rows of the real tokens only; a decoder that attends to an encoder
-sees the prompts' rows, too.
+follow. The output of encoders and decoders has the rows of the real tokens only. A decoder that attends to an encoder
+attends to the prompts' rows, too.
 """
 
 import inspect

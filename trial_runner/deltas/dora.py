@@ -13,10 +13,11 @@ from trial_runner.errors import AttachError
 
 
 class DoraDelta(FormDelta):
-    """``z (W + s A B) ⊙ c - z W`` with ``c = m / |W + s A B|`` of each column; zero at the start of training.
+    """``z (W + s A B) ⊙ c - z W`` with ``c = m / |W + s A B|`` of each column.
 
-    A is uniform in +-1/sqrt(D_in), B starts at zero and m at the norms of W. The norm is a constant to the gradient
-    (Liu et al. 2024, section 4.3). It needs no matrix as large as W; the sums below go over the rank:
+    It is zero at the start of training. A is uniform in +-1/sqrt(D_in), B starts at zero and m at the norms of W. The
+    norm is a constant to the gradient (Liu et al. 2024, section 4.3). It needs no matrix as large as W. The sums go
+    over the rank:
     ``|W + s A B|^2 = |W|^2 + 2 s sum(W^T A ⊙ B^T) + s^2 sum(A^T A B ⊙ B)``.
 
     W, ``(D_in, D_out)``, is not part of the module.

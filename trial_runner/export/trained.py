@@ -1,8 +1,8 @@
 """Trained delta of a trial, read from the snapshot of its last step, and the project's own format of it.
 
-The stored tensors of a delta set are its parameters, named ``deltas.`` and their path. Forms of the whole model differ:
-diff pruning stores the positions and values of its changes, a random subspace the seeds of its projections and its
-numbers. The files are ``delta.safetensors`` and ``delta.json``.
+The stored tensors of a delta set are its parameters, named ``deltas.`` and their path. Forms of the whole model differ.
+Diff pruning stores the positions and values of its changes. A random subspace stores the seeds of its projections and
+its numbers. The files are ``delta.safetensors`` and ``delta.json``.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Robust prefixes: a second table, added to the trained one and tuned anew for every predicted batch.
 
-Yang & Liu 2022, On Robust Prefix-Tuning for Text Classification, ICLR: the activations of correctly predicted training
-examples lie, in each layer, near a low-dimensional manifold; those of a perturbed input do not. A table that starts at
+Yang & Liu 2022, On Robust Prefix-Tuning for Text Classification, ICLR. The activations of correctly predicted training
+examples lie, in each layer, near a low-dimensional manifold. Those of a perturbed input do not. A table that starts at
 zero is tuned to move the activations of the batch back to the manifold, with everything else fixed. The batch is then
 predicted with it. No label is used, and the trial is unchanged.
 

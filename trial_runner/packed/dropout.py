@@ -1,9 +1,9 @@
 """Dropout in a pack: a slot's mask depends only on its key and on the position of an element.
 
-A hash of the slot's key, of the number of the dropout call in the pass and of the element's position decides whether
-an element is dropped. So a slot's masks equal those of the same trial alone, for any number of slots and any padding
-of a batch; there is no shared generator state. All axes but the last are hashed on smaller tensors. Only one round of
-mixing is as large as the tensor itself, and every word of it decides two elements.
+Whether an element is dropped depends on a hash of the slot's key, the number of the dropout call in the pass, and the
+element's position. So a slot's masks equal those of the same trial alone, for any number of slots and any padding of a
+batch. There is no shared generator state. All axes but the last are hashed on smaller tensors. Only one round of mixing
+is as large as the tensor itself, and every word of it decides two elements.
 Shapes: `K` slots, `B` examples of a slot, `T` tokens.
 """
 
@@ -91,7 +91,7 @@ class SlotDropout:
     def drop_low_rank_input(self, rows: Tensor, index: Tensor, number: int) -> Tensor:
         """Drop elements of the input of some slots' low-rank maps.
 
-        The mask depends on the number of their position and not on the number of calls, so it is independent of other
+        The mask depends on the number of their position and not on the number of calls. So it is independent of other
         slots and of the backbone's dropout.
 
         Args:

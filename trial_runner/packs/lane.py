@@ -62,12 +62,10 @@ def computed_together(
 ) -> Iterator[list[TrialSlot]]:
     """Yield groups of slots that are computed in one pass.
 
-    A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane,
-    so they have one of their own; if a decoder's dropout counts their rows too, one for each length. If batches are
-    bounded by tokens, slots whose buckets are in another order have batches of other sizes. On a CPU, slots whose
-    products
-    are large gain by sharing a pass only if they share their structures and are about as wide, since all are computed
-    as
+    A change of the whole model shares no frozen product, so it is alone. Prompts lengthen every row of their lane, so
+    they have one of their own. If a decoder's dropout counts their rows too, there is one for each length. If batches
+    are bounded by tokens, slots whose buckets are in another order have batches of other sizes. On a CPU, slots with
+    large products gain by sharing a pass only if they have equal structures and about equal widths. All are computed as
     wide as the widest.
 
     Args:
@@ -106,8 +104,8 @@ class Lane:
     A slot that is alone keeps its own parameters and `torch.optim.AdamW`. Those of several are copied into stacks, and
     `write_back` updates a slot; until then its own parameters and moments are those of the last time.
 
-    A lane that records its steps computes with copies of everything, so that slots of the same layout can replace
-    those that have left: tensors that recordings read stay in place.
+    A lane that records its steps computes with copies of everything, so that slots of the same layout can replace those
+    that have left. Tensors that recordings read stay in place.
 
     Args:
         recorder: Recorder of steps; None runs them eagerly. A change of the whole model is never recorded.

@@ -1,7 +1,7 @@
 """Memory of a pack, planned before training by running its own steps on fake tensors.
 
-Nothing is computed or tried out: every operation returns a fake tensor (of PyTorch), and the sizes of tensors that
-are alive at a time are added up.
+Nothing is computed or tried out. Every operation returns a fake tensor (of PyTorch), and the sizes of tensors that are
+alive at a time are added up.
 """
 
 from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ def bucket_count(plan: TrainingPlan) -> int:
     """Return the number of buckets into which a plan's examples are split.
 
     A slot is admitted when another is measured. If the number of buckets divides the steps between measurements, all
-    slots of a pack are in phase: they visit the same bucket at the same time, and little is padded.
+    slots of a pack are in phase. They visit the same bucket at the same time, and little is padded.
     """
     between = math.gcd(*plan.evaluate_at_steps)
     most = max(count for count in range(1, _MOST + 1) if between % count == 0)
@@ -51,7 +51,7 @@ def length_buckets(lengths: NDArray[np.integer], count: int) -> tuple[NDArray[np
 class ExampleOrder:
     """Examples of a trial at each step; depends on its seed, the step, the plan and the data alone.
 
-    The buckets take turns, each once per cycle, in an order that is the same for all trials and in every cycle: trials
+    The buckets take turns, each once per cycle, in an order that is the same for all trials and in every cycle. Trials
     whose steps differ by whole cycles visit the same bucket. In its turn a bucket gives the next examples of an endless
     stream, in which each epoch is a permutation drawn from the trial's seed.
 

@@ -1,7 +1,7 @@
 """Derivation of the ports of an unsupported model from the tensors that pass through its modules.
 
 A model declares its blocks, by the modules that call the attention function, and its activation and sizes, by the names
-of its config. Linear layers are identified by values rather than by names: queries, keys and values are the arguments
+of its config. Linear layers are identified by values rather than by names. Queries, keys and values are the arguments
 of the attention function, and the output projection reads its heads. An FFN is identified by the product of its
 activation. Ports that cannot be found are left out.
 """

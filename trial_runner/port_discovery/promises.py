@@ -89,7 +89,7 @@ def is_inert(configuration: Configuration, name: str, shape: BackboneShape) -> b
     """Return whether a parameter has no effect, by V12.
 
     If positions do not act on the keys and no trained key is present, a constant at k moves all logits of a query
-    equally, so neither a constant there nor a bias that ends a form has an effect.
+    equally. Then neither a constant there nor a bias that ends a form has an effect.
 
     Args:
         configuration: All edits.

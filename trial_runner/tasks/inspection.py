@@ -309,7 +309,7 @@ def _refuse_multiple_choice(columns: Sequence[Column], answers: Sequence[Column]
 
 
 def _is_right_choice(right: Column, choices: Column) -> bool:
-    """Return whether each value is an index in the list of its row, from 0 or 1 or as a letter, or one of its texts."""
+    """Return whether each value is an index in its row's list (from 0 or 1, or a letter) or one of its texts."""
     pairs = zip(right.values, map(_offered, choices.values), strict=True)
     return all(value in (*range(len(texts) + 1), *texts, *ascii_uppercase[: len(texts)]) for value, texts in pairs)
 

@@ -271,7 +271,7 @@ def complete_splits(task: RawTask[RowsT]) -> RawTask[RowsT]:
     """Carve a missing validation or test split, each a tenth of train, out of it.
 
     The hash of the normalised text decides, so equal texts never end up in two splits, nor does a text of an existing
-    split; for a question, the hash of its context decides.
+    split. For a question, the hash of its context decides.
 
     Raises:
         TaskError: If train is too small to be carved.

@@ -24,7 +24,7 @@ def walsh_hadamard(x: Tensor) -> Tensor:
 
 
 class Fastfood:
-    """``H G Pi H B z / (sqrt(LL sum(G^2)) sqrt(D / LL))``, the first D entries; LL is the least power of two from D on.
+    """``H G Pi H B z / (sqrt(LL sum(G^2)) sqrt(D / LL))``, the first D entries. LL is the least power of two from D on.
 
     B are random signs, Pi is a permutation and G is normal. z is padded with zeros to LL, or cropped if it is longer
     (Aghajanyan et al. 2021, released code).

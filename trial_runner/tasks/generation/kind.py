@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class TextEncoder(Encoder):
     """Tokenisation of texts for one kind of model.
 
-    A decoder reads the source, a separator (the token for the beginning of a text, else that for its end; Li & Liang
-    2021), the target and the end of text.
+    A decoder reads the source, a separator, the target and the end of text. The separator is the token for the
+    beginning of a text, else that for its end (Li & Liang 2021).
 
     Args:
         task: Task, with its largest lengths and languages.

@@ -92,9 +92,8 @@ class ChatEncoder(Encoder):
     """Tokenisation of dialogues for a decoder.
 
     Answers are found by the template's own ``{% generation %}``, if it has that, else as its addition to the dialogue
-    before them: a template that rewrites earlier messages once others follow is refused. An answer ends with the
-    special
-    token that the template puts behind it, so that white space after that is not learned.
+    before them. A template that rewrites earlier messages once others follow is refused. An answer ends with the
+    special token that the template puts behind it, so that white space after that is not learned.
 
     Args:
         task: Task, with its largest lengths and the options of generation.
