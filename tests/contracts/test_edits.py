@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tiny_backbones import BACKBONES, SOME_FAMILIES, checked, parameters, rig_of
+from support.tiny_backbones import BACKBONES, SOME_FAMILIES, checked, parameters, rig_of, rigs_of
 
 from search_space.backbones import FAMILIES
 from search_space.configuration import Configuration
@@ -23,10 +23,7 @@ from trial_runner.port_discovery.rig import Rig, sites_of
     scope="module", params=parameters(*SOME_FAMILIES, at_once=("roberta", "distilbert", "bart", "gpt2", "qwen3"))
 )
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone(request.param))
 
 
 def test_every_family_has_a_backbone():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.tiny_backbones import FEW_BACKBONES, SOME_FAMILIES, parameters, rig_of
+from support.tiny_backbones import FEW_BACKBONES, SOME_FAMILIES, parameters, rigs_of
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
@@ -31,10 +31,7 @@ FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)
 
 @pytest.fixture(scope="module", params=parameters(*SOME_FAMILIES, at_once=FEW_BACKBONES))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone(request.param))
 
 
 def edits_at(rig: Rig, layers: LayerRange) -> Iterator[Edit]:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from support import rotation
 from support.covers import covering_configurations, legal, pairs
-from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, checked, parameters, rig_of
+from support.tiny_backbones import EVERY_BACKBONE, SOME_BACKBONES, checked, parameters, rig_of, rigs_of
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
@@ -43,10 +43,7 @@ KINDS = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS, Site.FFN)
 
 @pytest.fixture(scope="module", params=parameters(*SOME_BACKBONES))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone(request.param))
 
 
 def sized(edit: Edit, layers: AllLayers | LayerRange) -> Edit:

@@ -2,12 +2,12 @@
 
 import logging
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 
 import pytest
+from support.processes import printed_by
 from support.simulated_search import next_after_a_replay, proposer_of, readings_of, search, whole_space
 
 from search_space.forms import Init
@@ -61,14 +61,9 @@ def test_replayed_proposer_proposes_as_the_lost_one_would_have(space, sampler):
 
 @pytest.mark.slow
 def test_a_replay_in_another_process_proposes_the_same(space, sampler):
-    done = subprocess.run(
-        [sys.executable, "-m", "support.simulated_search", sampler, "14"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == next_after_a_replay(space, sampler, 14)
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
+    printed = printed_by("-m", "support.simulated_search", sampler, 14, **variables)
+    assert printed.split() == next_after_a_replay(space, sampler, 14)
 
 
 def test_what_is_drawn_depends_on_the_seed_and_the_number(space, sampler):

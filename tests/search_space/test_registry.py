@@ -49,15 +49,16 @@ def test_installed_entry_point_is_imported_on_demand(install):
     assert registry["seven"] == 7
 
 
-def test_an_entry_of_another_kind_is_refused_in_a_line(install):
-    install("SEVEN = 'seven'", "seven = foreign_module:SEVEN")
-    with pytest.raises(RegistryError, match="the number 'seven' must be a int; foreign_module:SEVEN is a str"):
-        numbers()["seven"]
-
-
-def test_a_package_that_cannot_be_imported_is_named(install):
-    install("raise OSError('no disk')", "seven = foreign_module:SEVEN")
-    with pytest.raises(RegistryError, match=r"foreign_module:SEVEN raised OSError: no disk\. Mend or uninstall"):
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("SEVEN = 'seven'", "the number 'seven' must be a int; foreign_module:SEVEN is a str"),
+        ("raise OSError('no disk')", r"foreign_module:SEVEN raised OSError: no disk\. Mend or uninstall"),
+    ],
+)
+def test_unusable_entry_of_a_package_is_refused_in_a_line(install, source, reason):
+    install(source, "seven = foreign_module:SEVEN")
+    with pytest.raises(RegistryError, match=reason):
         numbers()["seven"]
 
 

@@ -1,9 +1,10 @@
 """Package of another project: a module and its entry points, installed as pip would, and a process that has it."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from support.processes import printed_by
 
 
 def run_with_package(folder: Path, *, source: str, points: dict[str, str], script: str) -> str:
@@ -20,13 +21,4 @@ def run_with_package(folder: Path, *, source: str, points: dict[str, str], scrip
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("".join(f"[{group}]\n{line}\n" for group, line in points.items()))
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed_by("-c", script, folder=folder, PYTHONPATH=os.pathsep.join([str(folder), *sys.path]))

@@ -1,10 +1,11 @@
 """Tiny backbones of every family with hooks on their ports: which of them a run takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from _pytest.mark import ParameterSet
 from support import rotation
 
@@ -113,6 +114,14 @@ def rig_of(folder: Path | BackboneSource, **options: Any) -> Rig:
     backbone = load_backbone(source, attn_implementation=ATTENTION, **({"precision": "float64"} | options))
     backbone.model.config.use_cache = False  # it costs time, and the tests of generation are about it
     return rig_on(backbone)
+
+
+def rigs_of(folder: Path, **options: Any) -> Iterator[Rig]:
+    """Yield a tiny backbone with hooks on one thread, and remove the hooks in the end."""
+    torch.set_num_threads(1)
+    rig = rig_of(folder, **options)
+    yield rig
+    rig.attachment.detach()
 
 
 def checked(rig: Rig, configuration: Configuration) -> None:

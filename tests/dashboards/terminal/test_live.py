@@ -19,15 +19,10 @@ def shown(progress: Progress, width: int = 80, height: int = 24) -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_live_view_shows_progress_best_ended_and_running_trials(width):
-    text = shown(shown_progress(), width, HEIGHTS[width])
-    assert text == kept(f"live-{width}", text)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_live_view_at_the_beginning_shows_running_trials_only(width):
-    text = shown(shown_progress(is_early=True), width, HEIGHTS[width])
-    assert text == kept(f"live-beginning-{width}", text)
+@pytest.mark.parametrize(("name", "is_early"), [("live", False), ("live-beginning", True)])
+def test_live_view_shows_progress_best_ended_and_running_trials(name, is_early, width):
+    text = shown(shown_progress(is_early=is_early), width, HEIGHTS[width])
+    assert text == kept(f"{name}-{width}", text)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

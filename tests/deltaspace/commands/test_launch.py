@@ -112,19 +112,17 @@ def test_an_option_out_of_range_is_refused_before_any_work(launched, capsys):
     assert launched.given is None
 
 
+EARLY = (BudgetError("too small."), TaskError("no column."), LaunchError("no."), StudyChangedError("a: 1 -> 2"))
+
+
 @pytest.mark.parametrize(
-    "error", [BudgetError("too small."), TaskError("no column."), LaunchError("no."), StudyChangedError("a: 1 -> 2")]
+    ("when", "error", "code"),
+    [*(("before", error, 2) for error in EARLY), ("after", LaunchError("the workers cannot be started."), 1)],
 )
-def test_what_fails_before_the_study_begins_is_misuse(launched, capsys, error):
-    launched.before = error
-    assert main(["launch", "docstrings"]) == 2
+def test_error_before_the_study_begins_is_misuse_and_a_later_one_a_failure(launched, capsys, when, error, code):
+    setattr(launched, when, error)
+    assert main(["launch", "docstrings"]) == code
     assert capsys.readouterr().err.splitlines()[-1] == f"deltaspace: {error}"
-
-
-def test_what_fails_later_is_a_failure(launched, capsys):
-    launched.after = LaunchError("the workers cannot be started.")
-    assert main(["launch", "docstrings"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "deltaspace: the workers cannot be started."
 
 
 @pytest.mark.parametrize(("is_interrupted", "code"), [(True, 130), (False, 0)], ids=["by Ctrl-C", "time is used up"])

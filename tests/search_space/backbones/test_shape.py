@@ -29,17 +29,17 @@ def test_heads_stand_for_the_number_of_blocks(odd):
     }
 
 
-@pytest.mark.parametrize("size", ["width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters"])
-def test_a_size_below_one_is_refused_by_name(size, odd):
-    with pytest.raises(UnsupportedBackboneError, match=f"^{size} of a backbone must be at least 1; got 0"):
-        dataclasses.replace(odd, **{size: 0})
+SIZES = ("width", "query_heads", "key_value_heads", "head_width", "ffn_width", "parameters")
 
 
-def test_a_broken_group_of_query_heads_is_refused(odd):
-    with pytest.raises(UnsupportedBackboneError, match="multiple of key/value heads; got 6 and 4"):
-        dataclasses.replace(odd, key_value_heads=4)
-
-
-def test_a_backbone_without_layers_is_refused(odd):
-    with pytest.raises(UnsupportedBackboneError, match="at least one layer"):
-        dataclasses.replace(odd, encoder_layers=0, decoder_layers=0)
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        *(({size: 0}, f"^{size} of a backbone must be at least 1; got 0") for size in SIZES),
+        ({"key_value_heads": 4}, "multiple of key/value heads; got 6 and 4"),
+        ({"encoder_layers": 0, "decoder_layers": 0}, "at least one layer"),
+    ],
+)
+def test_impossible_sizes_are_refused(sizes, reason, odd):
+    with pytest.raises(UnsupportedBackboneError, match=reason):
+        dataclasses.replace(odd, **sizes)

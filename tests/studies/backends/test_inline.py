@@ -1,13 +1,13 @@
 """One worker in the launching process: what a single configuration does to it ends neither launch nor study."""
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from support import trivial_launch
+from support.processes import run_python
 from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from support.violations import violations
 
@@ -16,7 +16,6 @@ from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 
-TESTS = Path(__file__).parents[2]
 TRIALS = 8
 
 
@@ -32,14 +31,8 @@ def launched(tmp_path: Path, url: str, factory: TrivialFactory) -> bool:
 
 def killed_launch(tmp_path: Path, url: str, *, deadly: int) -> int:
     """Return the exit status of a launch in its own process, which a trial ends."""
-    arguments = [url, str(tmp_path / "artefacts"), "inline", str(TRIALS), "0", f"deadly={deadly}"]
-    paths = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-    return subprocess.run(
-        [sys.executable, str(TESTS / "support" / "trivial_launch.py"), *arguments],
-        env=os.environ | {"PYTHONPATH": paths},
-        capture_output=True,
-        check=False,
-    ).returncode
+    arguments = [url, tmp_path / "artefacts", "inline", TRIALS, 0, f"deadly={deadly}"]
+    return run_python(trivial_launch.__file__, *arguments, PYTHONPATH=os.pathsep.join(sys.path)).returncode
 
 
 def assert_only_failed(url: str, number: int, reason: str) -> None:

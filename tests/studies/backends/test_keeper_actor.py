@@ -1,37 +1,31 @@
 """Imports of the processes of a launch: none that only the keeper needs."""
 
-import subprocess
-import sys
 from typing import Any, cast
 
 import pytest
+from support.processes import printed_by
 
 from studies.backends.keeper_actor import KeeperActor, KeeperClient
 from studies.errors import LaunchError
 from studies.runtime.study_plan import StudyPlan
 
+HEAVY = {"optuna", "scipy", "torch"}
+OF_THE_KEEPER = HEAVY | {"sqlalchemy", "transformers", "studies.runtime.keeper"}
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["studies.backends.tune_worker", "studies.backends.driver"])
-def test_workers_and_the_driver_load_neither_database_nor_sampler(module):
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("studies.backends.tune_worker", OF_THE_KEEPER),
+        ("studies.backends.driver", OF_THE_KEEPER),
+        ("studies.launch.launch", HEAVY),
+    ],
+)
+def test_processes_other_than_the_keeper_load_no_sampler(module, heavy):
     """Test that imports of the keeper, half a second or more, do not delay the other processes."""
-    script = (
-        f"import sys, {module}\n"
-        "heavy = {'sqlalchemy', 'optuna', 'scipy', 'torch', 'transformers', 'studies.runtime.keeper'}\n"
-        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)\n"
-    )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_launching_loads_no_sampler():
-    script = (
-        "import sys, studies.launch.launch\n"
-        "sys.exit(', '.join({'optuna', 'scipy', 'torch'} & set(sys.modules)) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    script = f"import sys, {module}; sys.exit(', '.join({heavy} & set(sys.modules)) or None)"
+    printed_by("-W", "ignore", "-c", script)
 
 
 def test_nodes_must_agree_with_the_first_loaded_node():

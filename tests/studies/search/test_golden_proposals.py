@@ -6,13 +6,11 @@ prints the new digests.
 
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from support.processes import printed_by
 
-ROOT = Path(__file__).parents[3]
 GOLDEN = {
     "factored": "0920efe5978de8f0",
     "tpe": "71953830cd805044",
@@ -26,14 +24,6 @@ WIDER = ("AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL", "AVX51
 
 @pytest.mark.parametrize("sampler", GOLDEN)
 def test_proposals_of_a_planted_study_are_unchanged(sampler):
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, **ROUNDING, "PYTHONPATH": paths, "NPY_DISABLE_CPU_FEATURES": " ".join(WIDER)}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "support.golden_proposals", sampler],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {sampler: GOLDEN[sampler]}
+    variables = {**ROUNDING, "PYTHONPATH": os.pathsep.join(sys.path), "NPY_DISABLE_CPU_FEATURES": " ".join(WIDER)}
+    printed = printed_by("-W", "ignore", "-m", "support.golden_proposals", sampler, **variables)
+    assert json.loads(printed) == {sampler: GOLDEN[sampler]}

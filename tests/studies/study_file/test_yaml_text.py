@@ -92,9 +92,17 @@ def test_plain_scalars_follow_core_schema_of_yaml_1_2(text, value):
     assert read_yaml(f"!!str '{text}'") == text
 
 
-@pytest.mark.parametrize("text", ["!!int 1:30", "!!int 1_0", "!!bool yes", "!!int x", "!!float 1:30.5"])
-def test_tagged_scalars_of_yaml_1_1_are_refused(text):
-    with pytest.raises(yaml.YAMLError, match=r"is no (int|bool|float)"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *((f"!!int {text}", "is no int") for text in ("1:30", "1_0", "x")),
+        ("!!bool yes", "is no bool"),
+        ("!!float 1:30.5", "is no float"),
+        ("a: !!python/object/apply:os.getcwd []", "python/object"),
+    ],
+)
+def test_tagged_scalars_of_yaml_1_1_and_objects_are_refused(text, reason):
+    with pytest.raises(yaml.YAMLError, match=reason):
         read_yaml(text)
 
 
@@ -127,8 +135,3 @@ def test_quotes_do_not_change_the_value(key, text):
         return study.search_identity(), study.trials, study.fleet
 
     assert read(text) == read(f"'{text}'")
-
-
-def test_tags_that_make_objects_are_refused():
-    with pytest.raises(yaml.YAMLError, match="python/object"):
-        read_yaml("a: !!python/object/apply:os.getcwd []")

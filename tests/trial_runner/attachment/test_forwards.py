@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.edits import edit
-from support.tiny_backbones import rig_of
+from support.tiny_backbones import rig_of, rigs_of
 from transformers import AutoModel
 
 from search_space.configuration import Configuration
@@ -24,10 +24,7 @@ from trial_runner.port_discovery.rig import Rig
 
 @pytest.fixture(scope="module")
 def rig(tiny_backbone: Callable[..., Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone("deberta-v2", dropout=0.3))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone("deberta-v2", dropout=0.3))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.edits import edit
-from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, in_turn, rig_of
+from support.tiny_backbones import EVERY_DENSE_FAMILY, exact_attention, in_turn, rigs_of
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -40,10 +40,7 @@ INPUTS = {
 
 @pytest.fixture(scope="module", params=in_turn(*EVERY_DENSE_FAMILY))
 def rig(request: pytest.FixtureRequest, tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone(request.param))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone(request.param))
 
 
 def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:

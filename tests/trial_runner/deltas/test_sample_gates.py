@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.built_forms import nudged
 from support.edits import edit
-from support.tiny_backbones import rig_of
+from support.tiny_backbones import rigs_of
 from torch import Tensor
 
 from search_space.configuration import Configuration
@@ -33,10 +33,7 @@ WITHIN = 1e-12
 
 @pytest.fixture(scope="module")
 def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone("roberta"))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone("roberta"))
 
 
 def deltas_of(rig: Rig, *edits: Edit) -> DeltaSet:

@@ -1,7 +1,6 @@
 """The objective of classification: what an encoder is called with, and the head on its outputs."""
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.packing_cases import EVEN_TASK, TASK, request_for, runner_of
+from support.processes import printed_by
 
 from search_space.published import published_method
 from trial_runner.objectives import ClassificationHead
@@ -64,9 +64,7 @@ pack.admit(request_for(published_method("lora_qv").structure(runner.backbone.sha
 assert {{"accuracy", "f1", "matthews"}} <= set(list(pack.advance(2))[-1].metrics)
 sys.exit(", ".join({{"sklearn", "sacrebleu", "rouge_score", "nltk"}} & set(sys.modules)) or None)
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    printed_by("-c", script, PYTHONPATH=os.pathsep.join(sys.path))
 
 
 def test_examples_average_to_the_metrics_that_are_measured(tiny_backbone):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.edits import edit
-from support.tiny_backbones import rig_of
+from support.tiny_backbones import rigs_of
 
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Port
@@ -22,10 +22,7 @@ LORA = Configuration(edits=(edit(Port.Q, Port.X_ATTN, LowRank(width=2)),))
 
 @pytest.fixture(scope="module")
 def rig(tiny_backbone: Callable[[str], Path]) -> Iterator[Rig]:
-    torch.set_num_threads(1)
-    rig = rig_of(tiny_backbone("gemma2"))
-    yield rig
-    rig.attachment.detach()
+    yield from rigs_of(tiny_backbone("gemma2"))
 
 
 def test_misplaced_port_is_found(rig):
