@@ -1,8 +1,9 @@
 """Recommendations of samplers on planted truths, by the number of trials.
 
-    python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours.
+    python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours
     python benchmarks/search.py --seeds 10 --samplers random,factored
-    python benchmarks/search.py --results FILE               continue the results of a file.
+    python benchmarks/search.py --results FILE               continue the results of a file
+    python benchmarks/search.py --coverage --trials 40       coverage of the 95% intervals of estimates; a minute
 
 Proposer, rungs and estimates are those of the product, on the whole space of RoBERTa-base's shape at 0.5%. Only the
 training is simulated (`search_arms.truth`, `search_arms.readings`). All samplers have the same tasks, and equal trials
@@ -19,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, median, stdev
 
+from search_arms.coverage import coverage_of
 from search_arms.simulation import GAIN, Recommendation, SimulatedStudy, simulate
 
 from search_space.backbones import shape_of
@@ -46,7 +48,20 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     )
     add("--noise", type=float, default=2.2, help="standard deviation of an accuracy near 0.5, in points (default 2.2)")
     add("--results", type=Path, metavar="FILE", help="JSON lines, one per study; stored studies are not run again")
+    add("--coverage", action="store_true", help="measure the coverage of estimates only, without samplers")
     return parser.parse_args(words)
+
+
+def coverage_lines(arguments: argparse.Namespace) -> Iterator[str]:
+    """Yield a line for each spread of the scores of a configuration over seeds of its training."""
+    yield f"{'spread':<10}{'coverage':>17}{'of the best':>13}{'deviation':>11}{'error':>8}"
+    space = whole_space()
+    for spread in (0.0, 1.0, 3.0):
+        options = {"trials": arguments.trials, "noise": arguments.noise, "spread": spread}
+        found = [coverage_of(space, seed, **options) for seed in range(arguments.seeds)]
+        rest = f"{fmean(one.deviation for one in found):>11.2f}{fmean(one.error for one in found):>8.2f}"
+        held = mean([one.of_all for one in found])
+        yield f"{spread:<10}{held:>17}{fmean(one.of_best for one in found):>13.2f}{rest}"
 
 
 def _samplers(text: str) -> tuple[str, ...]:
@@ -114,7 +129,7 @@ def table_lines(by_sampler: Studies) -> Iterator[str]:
 def main() -> None:
     arguments = arguments_of()
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
-    for line in table_lines(studies(arguments)):
+    for line in coverage_lines(arguments) if arguments.coverage else table_lines(studies(arguments)):
         print(line, flush=True)
 
 

@@ -59,6 +59,15 @@ def test_readings_predict_final_scores_as_measured(load, space):
     assert [found["train_loss", step] for step in (25, 50, 100)] == pytest.approx([0.43, 0.56, 0.78], abs=0.1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
+    """Of 95% intervals; a spread of 3 points over seeds is a figure of the benchmark."""
+    coverage_of = load("search_arms.coverage").coverage_of
+    found = [coverage_of(space, seed, trials=40, noise=2.2, spread=spread).of_all for seed in range(12)]
+    assert 0.87 < sum(found) / len(found) < 0.99
+
+
 def test_samplers_are_compared_seed_by_seed(load):
     simulation = load("search_arms.simulation")
 

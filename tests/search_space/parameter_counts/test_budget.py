@@ -12,10 +12,11 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Heads, Site
 from search_space.edit import Edit
 from search_space.errors import BudgetError
-from search_space.forms import Bottleneck, Constant, Init, LowRank, OwnNorm, SoftmaxMemory
+from search_space.forms import Bottleneck, Constant, Init, LowRank, OwnNorm, Phm, SoftmaxMemory
 from search_space.gates import ConvexGate, InducerGate, LearnedScale
 from search_space.parameter_counts.budget import budget_parameters, read_budget, solve
 from search_space.parameter_counts.counts import affine_count, count, count_edits
+from search_space.parameter_counts.flops import extra_flops
 from search_space.published import published_method
 
 
@@ -96,6 +97,7 @@ BIAS_Q = edit("q", None, Constant())
 ADAPTER = edit("f", "x_ffn", Bottleneck(width=1, norm=OwnNorm.INPUT), LearnedScale())
 LORA_F = edit("f", "m", LowRank(width=1))
 BIAS_F = edit("f", None, Constant())
+INDUCER = edit("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
 STACK = edit("norm", None, Constant(), site=Site.STACK)
 
 ATTENTION_SIDES: list[tuple[Edit, ...]] = [(), (PREFIX,), (LORA_HEADS,), LORA_QKVO, (BIAS_Q,), (PREFIX, BIAS_Q)]
@@ -186,6 +188,46 @@ def test_the_budget_is_used_and_the_share_is_kept_to_within_a_step(sides, parame
     assert abs(of_attention - wanted) < max(steps) or is_capped(solved, roberta)
 
 
+COMPACTER = edit("f", "x_ffn", Phm(width=4, n=4), LearnedScale())
+
+
+@pytest.mark.parametrize("one", [COMPACTER, ADAPTER, PREFIX, INDUCER], ids=lambda one: one.form.name)
+def test_largest_width_within_a_flops_bound_equals_trying_all(one, roberta):
+    structure, places = Configuration(edits=(one,)), len(roberta.sublayers(one.site))
+
+    def sized(units: int) -> Configuration:
+        width, widened = divmod(units, places)
+        size = (width * one.form.width_step, widened)
+        return resized(structure, attention=size, ffn=size)
+
+    def solved(bound: int | None) -> Configuration:
+        return solve(structure, roberta, attention_share=1, parameters=most, extra_flops=bound)
+
+    most = count(sized(40 * places + 5), roberta).stored
+    flops = [extra_flops(sized(units), roberta) for units in range(places, 40 * places + 6)]
+    draw = random.Random(3)
+    for bound in (0, flops[0], flops[1] - 1, flops[-1] - 1, None, *(draw.randint(0, flops[-1]) for _ in range(20))):
+        units = places + sum(bound is None or one <= bound for one in flops[1:])
+        assert solved(bound) == sized(units), bound
+
+
+def test_flops_of_kronecker_products_are_those_of_their_matrices(roberta):
+    # at 12 sublayers, a matrix to the 4 hidden units and one from them
+    assert extra_flops(Configuration(edits=(COMPACTER,)), roberta) == 12 * 2 * (768 * 4 + 4 * 768)
+
+
+def test_flops_bound_of_two_sides_equals_trying_all_budgets(odd):
+    structure = Configuration(edits=(PREFIX, ADAPTER))
+    least = smallest_count(structure, odd)
+    budgets = range(least, 4 * least)
+    free = [solve(structure, odd, attention_share=0.4, parameters=one) for one in budgets]
+    flops = [extra_flops(one, odd) for one in free]
+    for bound in sorted({flops[0], flops[0] + 1, flops[len(flops) // 3], flops[-1] - 1, flops[-1]}):
+        expected = max((place for place, one in enumerate(flops) if one <= bound), default=0)
+        found = solve(structure, odd, attention_share=0.4, parameters=budgets[-1], extra_flops=bound)
+        assert found == free[expected], bound
+
+
 def test_what_one_side_cannot_use_goes_to_the_other(odd):
     bounded_attention = Configuration(edits=(LORA_HEADS, ADAPTER))
     solved = solve(bounded_attention, odd, attention_share=0.9, parameters=20_000)
@@ -259,7 +301,6 @@ def test_edits_at_unequal_sublayer_counts_share_the_budget(bart):
             assert len({edit.sized_form.width for edit in solved.attention if edit.sized_form}) == 1
 
 
-INDUCER = edit("o", "q", Bottleneck(width=1, heads=Heads.QUERY, init=Init.INDUCER), InducerGate(key_width=4))
 LORA_Q = edit("q", "x_attn", LowRank(width=1))
 PAIRS = [
     ((PREFIX,), (LORA_Q,), (ADAPTER,), (LORA_F,)),

@@ -227,3 +227,21 @@ def test_from_so_many_seeds_on_comparisons_go_by_pairs(comparisons, seeds):
     assert chosen_test(seeds, comparisons) is PermutationTest.SIGN_FLIPS
     assert chosen_test(seeds - 1, comparisons) is PermutationTest.EXCHANGE
     assert least_seeds(3) == 5, "enough for three baselines, by the exchange of runs"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "baselines", "test"),
+    [
+        (7, 1, PermutationTest.SIGN_FLIPS),
+        (7, 3, PermutationTest.EXCHANGE),  # sign flips of 7 pairs reach 3 * 2 / 128 = 0.047, and only just
+        (8, 3, PermutationTest.SIGN_FLIPS),
+    ],
+)
+def test_comparisons_use_the_test_for_their_number(seeds, baselines, test, monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 10)
+    winner, weaker = scores(seeds, difference=0.012, seed=seeds, shared=0.5)
+    found = compare(winner, {str(index): [score - 0.001 * index for score in weaker] for index in range(baselines)})
+    assert [one.test for one in found] == [test] * baselines
+    assert found[0].p_value == permutation_p(winner, weaker, test)
+    smallest = enumerated_p([1.0] * seeds, [0.0] * seeds, test)
+    assert found[0].smallest_adjusted_p == pytest.approx(baselines * float(smallest))

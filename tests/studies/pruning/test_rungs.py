@@ -11,6 +11,7 @@ from support.best_share import BestShare
 from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
 from studies.win_probability import WinProbability
 from trial_runner.example_losses import ExampleLosses
+from trial_runner.seeds import derived_seed
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,25 @@ def test_the_three_best_published_methods_and_the_head_are_protected():
         rungs.add(Score(trial, 25, 0.9))
     stopped = [method for score, method in zip(scores, methods, strict=True) if rungs.verdict(score) is not None]
     assert stopped == ["bitfit", "prefix_tuning"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_lower_loss_then_lot_decide_between_equal_published_methods(order):
+    """Neither the number of a trial nor the order of arrival does."""
+    losses = {"bitfit": 0.9, "lora_qv": 0.5, "lora_ffn": 0.8, "mam_adapter": math.nan, "prefix_tuning": 0.7}
+
+    def protected(losses: Mapping[str, float], seed: int) -> set[str]:
+        board, methods = RungBoard(plan(protected=Protected.BEST, seed=seed)), [*losses][::order]
+        for trial, method in enumerate(methods):
+            score = Score(trial, 25, 0.5, metrics={"validation_loss": losses[method]})
+            board.add(score, Contestant(method, fingerprint=method))
+        return {methods[trial] for trial in board.protected()}
+
+    assert all(protected(losses, seed) == {"lora_qv", "prefix_tuning", "lora_ffn"} for seed in range(6))
+    drawn = [protected(dict.fromkeys(losses, 0.5), seed) for seed in range(6)]
+    lots = {seed: sorted(losses, key=lambda one: derived_seed(seed, f"tie {one}")) for seed in range(6)}
+    assert drawn == [set(lots[seed][:3]) for seed in range(6)]
+    assert len({frozenset(one) for one in drawn}) > 1
 
 
 def test_verdicts_do_not_depend_on_the_order_in_which_a_ledger_is_read():

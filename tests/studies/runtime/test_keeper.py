@@ -19,7 +19,7 @@ from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Protected, Rule, RungPlan
 from studies.records import ArtefactRecord, EventKind, TrialReport, TrialState
 from studies.runtime.artefacts import attempt_folder, describe_file, is_whole
-from studies.runtime.keeper import MAX_CRASHES
+from studies.runtime.keeper import MAX_CRASHES, StudyKeeper
 from studies.runtime.messages import Decision
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.trial_queue import AHEAD_PER
@@ -185,6 +185,32 @@ def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
     with study.opened() as (ledger, key):
         assert ledger.trial(key, 0).score == 0.5
         assert len(ledger.readings(key)) == 1
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_progress_counts_a_repeated_report_once(new_plan, times):
+    """A worker repeats its call after a lost answer."""
+    now = [0.0]
+    keeper = StudyKeeper(new_plan(target_trials=2), clock=lambda: now[0])
+    first, second = keeper.exchange("w/1", [], 2).requests
+    now[0] = 8.0
+    for _ in range(times):
+        answer = keeper.exchange("w/1", [report(first, 8, 0.5), report(second, 8, 0.6)], 0)
+        assert list(answer.decisions) == [Decision.GO_ON] * 2
+    progress = keeper.progress()
+    # 16 steps of both took 8 seconds, and 16 are left
+    assert progress.left.seconds == pytest.approx(8.0)
+    assert [(one.number, one.step, one.score) for one in progress.running] == [(0, 8, 0.5), (1, 8, 0.6)]
+    assert [len(trial.readings) for trial in keeper.proposer.trials] == [1, 1]
+    now[0] = 16.0
+    ending = [report(first, 16, 0.5), report(second, 16, 0.6)]
+    keeper.exchange("w/1", ending, 0)
+    if times > 1:
+        assert list(keeper.exchange("w/1", ending, 0).decisions) == [Decision.ABANDON] * 2
+    ended = keeper.progress()
+    assert (ended.ended, ended.ended_here, ended.counts[TrialState.RUNNING]) == (2, 2, 0)
+    assert [one.number for one in ended.just_ended] == [0, 1]
+    keeper.close()
 
 
 def test_repeated_report_after_takeover_keeps_its_file(begin):

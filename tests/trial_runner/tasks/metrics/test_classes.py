@@ -46,6 +46,12 @@ def test_metrics_are_digit_by_digit_those_of_scikit_learn(classes, seed):
     }
 
 
+def test_macro_f1_counts_classes_that_occur_in_either_argument():
+    # class 2 is predicted once and never true, class 3 is true once and never predicted, class 4 does not occur
+    labels, predictions = [0, 0, 1, 1, 3], [0, 2, 1, 1, 1]
+    assert compute(["f1"], predictions, labels, classes=5)["f1"] == pytest.approx((2 / 3 + 4 / 5 + 0 + 0) / 4)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_constant_guess_is_measured_without_a_warning(name, classes):

@@ -55,6 +55,8 @@ def test_token_f1_is_harmonic_mean_for_the_best_reference():
     precision, recall = 2 / 3, 2 / 4
     expected = 2 * precision * recall / (precision + recall)
     assert token_f1("red red house", ["red house by night", "green"]) == pytest.approx(expected)
+    # a word that is twice in both is right twice
+    assert token_f1("red red house", ["red red car"]) == pytest.approx(2 / 3)
     assert token_f1("the", ["a"]) == 1  # nothing is left of either
     assert token_f1("", ["x"]) == 0
     both = ["exact_match", "token_f1"]
