@@ -398,3 +398,87 @@ def test_names_of_others_are_not_defined_by_the_product(source):
 )
 def test_one_underscore_before_a_name_makes_it_private(name, expected):
     assert is_private(name) is expected
+
+
+# Private names of dependencies that the product uses, by module and name, each with its reason; a new one fails.
+_ROW = "the documented attribute of a row of SQLAlchemy, underscored so that it hides no column"
+_TENSORS = "functional_call replaces tensors for one call of forward alone"
+_FAKE = "the modes that compute with tensors without data have no public module"
+_EXIT = "the documented function of os"
+PRIVATE_NAMES_OF_DEPENDENCIES: dict[str, str] = {
+    "studies/backends/driver.py: _exit": _EXIT,
+    "studies/backends/driver.py: _global_node": "the processes of a local cluster are nowhere else",
+    "studies/backends/driver.py: _private": "module of _global_node",
+    "studies/backends/driver.py: _temp_dir": "argument of ray.init for the folder of its sockets",
+    "studies/backends/placement.py: _private": "nodes that drain are nowhere else",
+    "studies/backends/scaling_policy.py: _actor_task_failed": "Tune ends all workers after one ran out of memory",
+    "studies/backends/scaling_policy.py: _internal": "module of _actor_task_failed",
+    "studies/ledger/copies.py: _asdict": _ROW,
+    "studies/ledger/reads.py: _asdict": _ROW,
+    "studies/ledger/reads.py: _mapping": _ROW,
+    "studies/ledger/rows.py: _fields": _ROW,
+    "studies/ledger/rows.py: _mapping": _ROW,
+    "studies/ledger/sql_process.py: _exit": _EXIT,
+    "studies/search/factored_sampler.py: _storage": "a sampler receives the study without its history",
+    "studies/search/factored_sampler.py: _trial_id": "a sampler receives the study without its history",
+    "studies/search/optuna_history.py: _get_generation_key": "the storage assigns the generations of NSGA-II",
+    "studies/search/optuna_history.py: _trial_id": "the storage makes the trials",
+    "trial_runner/attachment/sharded_blocks.py: _pytree": "torch has no public module of nested values",
+    "trial_runner/deltas/whole_model/swap.py: _parameters": _TENSORS,
+    "trial_runner/export/loader.py: _attn_implementation": "set_attn_implementation has no reader",
+    "trial_runner/linear_layers.py: _keep_in_fp32_modules": "layers that transformers itself leaves as they are",
+    "trial_runner/packed/stacks.py: _buffers": _TENSORS,
+    "trial_runner/packed/stacks.py: _parameters": _TENSORS,
+    "trial_runner/packed/stacks.py: _pytree": "torch has no public module of nested values",
+    "trial_runner/packs/memory.py: _buffers": _TENSORS,
+    "trial_runner/packs/memory.py: _grouped_mm": "its fake product fails unless weights are bf16",
+    "trial_runner/packs/memory.py: _local_scalar_dense": "the operator of Tensor.item",
+    "trial_runner/packs/memory.py: _parameters": _TENSORS,
+    "trial_runner/packs/memory.py: _python_dispatch": _FAKE,
+    "trial_runner/packs/memory.py: _pytree": "torch has no public module of nested values",
+    "trial_runner/packs/memory.py: _subclasses": _FAKE,
+    "trial_runner/runner.py: _is_amx_tile_supported": "public from torch 2.11 on; older ones are supported",
+    "trial_runner/runner.py: _is_avx512_bf16_supported": "public from torch 2.11 on; older ones are supported",
+    "trial_runner/sharding/rank.py: _exit": _EXIT,
+}
+
+
+def private_names_in(tree: ast.Module) -> Iterator[str]:
+    """The private attributes, modules, arguments and imported names, and those that calls give as a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not is_own(node.value):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            yield node.arg
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+            yield from (part for module in modules for part in module.split("."))
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BY_NAME:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            yield from (text.rpartition(".")[2] for text in texts)
+
+
+def test_private_names_of_dependencies_are_listed_with_reasons():
+    uses = {
+        f"{name_of(path)}: {name}"
+        for path, tree in TREES.items()
+        for name in {*private_names_in(tree)} - {*names_defined_in(tree)}
+        if is_private(name)
+    }
+    assert sorted(uses - PRIVATE_NAMES_OF_DEPENDENCIES.keys()) == []
+    assert sorted(PRIVATE_NAMES_OF_DEPENDENCIES.keys() - uses) == [], "no longer needed"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "ray._private",
+        "import ray._private",
+        "from ray._private import worker",
+        "from ray import _private",
+        "ray.init(_private=1)",
+        "getattr(ray, '_private')",
+    ],
+)
+def test_private_names_of_dependencies_are_found(use):
+    assert "_private" in private_names_in(ast.parse(use))

@@ -84,13 +84,13 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
     products = {id(layer) for layer in products_of(whole)} if rounds_products and source.dtype != "fp32" else set()
     made: dict[int, nn.Parameter] = {}
     for module in whole.modules():
-        for key, own in module._parameters.items():
-            if own is not None and id(own) not in made:
+        for key, own in [*module.named_parameters(recurse=False, remove_duplicate=False)]:
+            if id(own) not in made:
                 dtype = torch.bfloat16 if is_half or id(module) in products else torch.float32
                 made[id(own)] = nn.Parameter(_expanded(own, dtype), requires_grad=False)
-            module._parameters[key] = None if own is None else made[id(own)]
-        for key, buffer in module._buffers.items():
-            module._buffers[key] = None if buffer is None else _expanded(buffer, buffer.dtype)
+            setattr(module, key, made[id(own)])
+        for key, buffer in [*module.named_buffers(recurse=False, remove_duplicate=False)]:
+            setattr(module, key, _expanded(buffer, buffer.dtype))
     return backbone_of(source, config, base, "", language_model=whole if has_head else None)
 
 

@@ -93,9 +93,7 @@ def _read() -> dict[str, PublishedMethod]:
             title=table["title"],
             citation=table["citation"].format(**_TABLES["sources"]),
             hyperparameters=tuple(hyperparameter(*one) for one in table.get("hyperparameters", {}).items()),
-            attention_share=None
-            if table.get("attention_share") == "equal ranks"
-            else table.get("attention_share", 0.5),
+            attention_share=None if (share := table.get("attention_share", 0.5)) == "equal ranks" else share,
             build=_build(name, table.get("edits", ())),
         )
         for name, table in _TABLES["methods"].items()

@@ -121,12 +121,10 @@ def among(known: Iterable[str]) -> AfterValidator:
 
 _Item = TypeVar("_Item")
 
-_OTHER_NAMES = {"lora": LowRank.name}
-
 
 def form_name(name: object) -> object:
     """Return the name of a form; LoRA is ``lowrank``."""
-    return _OTHER_NAMES.get(name, name) if isinstance(name, str) else name
+    return LowRank.name if name == "lora" else name
 
 
 _Form = Annotated[str, BeforeValidator(form_name), among(SEARCHED_FORMS)]

@@ -40,13 +40,14 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
             (V13), the residual stream beside the sublayer's input on post-LN backbones (V20), and both kinds of heads
             if their numbers agree.
     """
+    kind = None if options.exportable is None else options.peft_kind
     return tuple(
         point
         for family in _families(site_of(part), options.values(part))
         for point in family.with_one_activation().points(shape)
         if options.near_duplicates or not is_near_duplicate(point.edits, shape)
         if not options.mergeable or all(merge_obstacle(edit, shape) is None for edit in point.edits)
-        if options.exportable is None or all(peft_kind(edit, shape) is options.peft_kind for edit in point.edits)
+        if options.exportable is None or all(peft_kind(edit, shape) is kind for edit in point.edits)
     )
 
 

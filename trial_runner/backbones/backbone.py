@@ -336,7 +336,7 @@ def _frozen_model(
         except (OSError, ValueError, RuntimeError, ImportError, SafetensorError) as error:
             _check_layers(source, of_kind)
             raise BackboneError(f"weights of backbone {name} must be readable; {one_line(error)}") from error
-    if getattr(model, "_hf_peft_config_loaded", False) or model.name_or_path != place:
+    if hasattr(model, "peft_config") or model.name_or_path != place:
         raise BackboneError(
             f"backbone {name} must be a whole model; it is an adapter of {model.name_or_path}. Merge it first."
         )

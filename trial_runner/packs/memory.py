@@ -133,14 +133,15 @@ def deep_blocks(frozen: FrozenModel) -> nn.ModuleList | None:
 @contextmanager
 def only_first(blocks: nn.ModuleList, config: Any, count: int) -> Iterator[None]:
     """Reduce a model to its first blocks within the context."""
-    held, kinds = blocks._modules, getattr(config, "layer_types", None)
-    blocks._modules, config.num_hidden_layers = dict(list(held.items())[:count]), count
+    others, kinds = list(blocks)[count:], getattr(config, "layer_types", None)
+    del blocks[count:]
+    config.num_hidden_layers = len(blocks)
     if kinds is not None:
         config.layer_types = kinds[:count]
     try:
         yield
     finally:
-        blocks._modules, config.num_hidden_layers = held, len(held)
+        config.num_hidden_layers = len(blocks.extend(others))
         if kinds is not None:
             config.layer_types = kinds
 
