@@ -1,7 +1,7 @@
 """Commands ``confirm`` and ``ablate``: train chosen configurations again and evaluate them on the test split."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -64,19 +64,7 @@ def _names(text: str) -> list[str]:
 @options.size_option
 @options.fleet_options("as in the study", again="calling", time="none")
 @options.run_options
-def confirm(  # noqa: PLR0913 - one argument per option
-    study: str,
-    top: int,
-    seeds: int,
-    against: tuple[PublishedPoint, ...],
-    name: str | None,
-    size: str | None,
-    storage: str,
-    take_over: bool,
-    quiet: bool,
-    as_json: bool,
-    **fleet: str | None,
-) -> int:
+def confirm(**given: Any) -> int:
     """Confirm the winners of a study on the test split, which the search does not use.
 
     The best configurations by estimate, with --size those that are small enough, and the baselines are trained again.
@@ -91,19 +79,11 @@ def confirm(  # noqa: PLR0913 - one argument per option
     from studies.confirmation.request import ConfirmationRequest
     from studies.confirmation.results import power_note
 
-    request = ConfirmationRequest(
-        study=study,
-        top=top,
-        seeds=seeds,
-        against=against,
-        name=name,
-        size=size,
-        fleet={key: value for key, value in fleet.items() if value is not None},
-    )
-    warning = power_note(seeds, len(against))
-    if warning is not None:
+    run = _run_options(given)
+    request = ConfirmationRequest(**given)
+    if (warning := power_note(request.seeds, len(request.against))) is not None:
         say(f"{request.confirmation}: {warning}", err=True)
-    return _train(request, storage, take_over=take_over, quiet=quiet, as_json=as_json)
+    return _train(request, **run)
 
 
 @command(
@@ -113,24 +93,13 @@ def confirm(  # noqa: PLR0913 - one argument per option
     "deltaspace show docstrings-ablate --json",
 )
 @options.study_argument
-@click.argument("number", type=options.TrialNumber())
+@click.argument("trial", metavar="NUMBER", type=options.TrialNumber())
 @options.against_option
 @options.seeds_option(8, "How often each step is trained.")
 @click.option("--name", metavar="NAME", help="Of the ablation.  [default: STUDY-ablate]")
 @options.fleet_options("as in the study", again="calling", time="none")
 @options.run_options
-def ablate(  # noqa: PLR0913 - one argument per option
-    study: str,
-    number: int | str,
-    against: PublishedPoint | None,
-    seeds: int,
-    name: str | None,
-    storage: str,
-    take_over: bool,
-    quiet: bool,
-    as_json: bool,
-    **fleet: str | None,
-) -> int:
+def ablate(**given: Any) -> int:
     """Train the path from a published method to a trial, one difference after another, on test data.
 
     It begins at the study's best published method by estimate, or at another one.
@@ -144,15 +113,15 @@ def ablate(  # noqa: PLR0913 - one argument per option
     """
     from studies.confirmation.request import AblationRequest
 
-    request = AblationRequest(
-        study=study,
-        trial=number if isinstance(number, int) else "best",
-        against=against,
-        seeds=seeds,
-        name=name,
-        fleet={key: value for key, value in fleet.items() if value is not None},
-    )
-    return _train(request, storage, take_over=take_over, quiet=quiet, as_json=as_json)
+    run = _run_options(given)
+    return _train(AblationRequest(**given), **run)
+
+
+def _run_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Move the options of the run out of those of a request, and set the keys of its fleet."""
+    fleet = {key: given.pop(key) for key in options.FLEET}
+    given["fleet"] = {key: value for key, value in fleet.items() if value is not None}
+    return {key: given.pop(key) for key in ("storage", "take_over", "quiet", "as_json")}
 
 
 def _train(request: "Request", storage: str, *, take_over: bool, quiet: bool, as_json: bool) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,7 +38,7 @@ from deltaspace.commands.shell_completion import study_names
 @click.option("--root-path", metavar="PATH", default="", help="Path below which a proxy serves it.")
 @click.option(
     "--allow-origin",
-    "origins",
+    "allowed_origins",
     metavar="ORIGIN",
     multiple=True,
     help="scheme://host[:port] of a proxy before it; repeatable.",
@@ -50,18 +51,14 @@ from deltaspace.commands.shell_completion import study_names
     show_envvar=True,
     help="The same database for the query page, with a role that only reads.",
 )
-def dashboard(  # noqa: PLR0913
+def dashboard(
     study: str | None,
     storage: str,
     port: int | None,
     opens: bool,
     folder: Path | None,
-    host: str,
-    token: str,
-    read_only: bool,
-    root_path: str,
-    origins: tuple[str, ...],
     query_storage: str,
+    **access: Any,
 ) -> None:
     """Show the studies of a storage in the browser, also while they run.
 
@@ -80,14 +77,12 @@ def dashboard(  # noqa: PLR0913
         written = export_study(storage, study, folder)
         say(f"wrote {written:,} files to {folder}; show them with: python -m http.server -d {folder}", err=True)
         return
-    policy = AccessPolicy(
-        host=host, token=token, read_only=read_only, root_path=root_path, allowed_origins=tuple(origins)
-    )
+    policy = AccessPolicy(**access)
     path = "" if study is None else _path_of(storage, study)
     listener = bind_socket(policy, port)
     shown = dashboard_url(policy, listener, path)
     say(shown)
-    for origin in origins:
+    for origin in policy.allowed_origins:
         say(f"behind the proxy: {origin}{policy.path_of(path)}", err=True)
     say("Ctrl-C ends it.", err=True)
     if opens:

@@ -16,46 +16,22 @@ from trial_runner.errors import RunnerError, panics_as_errors
 from trial_runner.silence import quiet_quantizers
 
 COMMANDS: dict[str, str] = {
-    "init": "Write a study file for data.",
-    "check": "Check a study before its launch: data, noise, time, memory, machine; or a backbone.",
-    "plan": "Compute the memory of a study on a GPU, before anything is loaded.",
-    "launch": "Launch a study, or continue it.",
-    "studies": "List the studies of a storage.",
-    "show": "Show the leaderboard of a study.",
-    "best": "Show the best trial of a study: the complete one with the highest expected score.",
-    "trial": "Show one trial of a study.",
-    "discover": "Show the findings of a study in a few sentences and short tables.",
-    "query": "Query the database with SQL, read-only.",
-    "dashboard": "Show the studies of a storage in the browser, also while they run.",
-    "confirm": "Confirm the winners of a study on the test split, which the search does not use.",
-    "ablate": "Train the path from a published method to a trial, one difference after another, on test data.",
-    "report": "Write the results of a study to one HTML file that needs no network.",
-    "verify": "Check that a study is whole: its records, its proposals, its files.",
-    "export": "Export a trial: trained weights, configuration, model card.",
-    "train": "Train one configuration without a search.",
-    "predict": "Predict the lines of a file with an export.",
-    "methods": "List the published methods and their four dimensions.",
-    "count": "Count the parameters of a published method on a backbone.",
-    "space": "Show the search space of a study: dimensions, size, sample configurations.",
-    "rename": "Give a study another name.",
-    "delete": "Delete a study: its records, its confirmations, its files.",
-    "archive": "Move a study to a new folder: its records, its confirmations, its files.",
-    "backup": "Write all studies of a database to a new SQLite file.",
-    "merge": "Copy the studies of another database into this one.",
-    "describe": "Describe a published method or a trial: formula, dimensions, counts, nearest methods.",
-    "version": "Print the version; with --verbose the facts for a bug report.",
+    **dict.fromkeys(("init", "check", "plan"), "startup"),
+    "launch": "launch",
+    **dict.fromkeys(("studies", "show", "best", "trial", "discover"), "results"),
+    "query": "query",
+    "dashboard": "dashboard",
+    **dict.fromkeys(("confirm", "ablate"), "confirmation"),
+    "report": "results",
+    "verify": "maintenance",
+    "export": "export",
+    **dict.fromkeys(("train", "predict"), "training"),
+    **dict.fromkeys(("methods", "count", "space"), "design_space"),
+    **dict.fromkeys(("rename", "delete", "archive", "backup", "merge"), "maintenance"),
+    "describe": "design_space",
+    "version": "version",
 }
-"""Name and summary of every command."""
-
-_MODULES = {
-    "startup": ("init", "check", "plan"),
-    "results": ("studies", "show", "best", "trial", "discover", "report"),
-    "confirmation": ("confirm", "ablate"),
-    "training": ("train", "predict"),
-    "design_space": ("methods", "count", "space", "describe"),
-    "maintenance": ("verify", "rename", "delete", "archive", "backup", "merge"),
-}
-"""Modules with several commands; the module of any other command has its name."""
+"""Name and module of every command; the first line of its help is its summary."""
 
 _EXIT_FAILED, _EXIT_MISUSED, _EXIT_INTERRUPTED = 1, 2, 130
 
@@ -69,13 +45,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = next((module for module, names in _MODULES.items() if cmd_name in names), cmd_name)
-        found = vars(importlib.import_module(f"deltaspace.commands.{module}")).values()
+        found = vars(importlib.import_module(f"deltaspace.commands.{COMMANDS[cmd_name]}")).values()
         return next(one for one in found if isinstance(one, click.Command) and one.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        helps = {name: getattr(self.get_command(ctx, name), "help", None) or "" for name in COMMANDS}
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text.partition("\n")[0]) for name, text in helps.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -28,8 +28,9 @@ _MOST_DIGITS = 18
 """Digits of the largest number that a database holds."""
 TRIAL = "NUMBER|best"
 
-_FLEET = ("workers", "pack", "backend", "time_budget")
-_KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in _FLEET}}
+FLEET = ("workers", "pack", "backend", "time_budget")
+"""Options of resources and of the time budget."""
+_KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in FLEET}}
 """Keys of a study file by the options of another name that set them."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import re
 import sys
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -36,11 +35,6 @@ def test_public_name_exists_and_has_a_docstring(name):
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
 def test_what_a_user_calls_has_an_example(name):
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
-
-
-def test_a_type_checker_and_the_interpreter_see_the_same_names():
-    imported = re.findall(r"^    from \S+ import (\w+) as \1$", inspect.getsource(deltaspace), re.MULTILINE)
-    assert sorted(imported) == deltaspace.__all__
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are():
