@@ -133,10 +133,10 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
 
 def _size(part: str, space: SearchSpace) -> PartSize:
     options = space.options
-    values = options.values(part)
+    values = options.dimensions(part)
     gates = [*values["gate"]]
     if FixedScale.name in gates:  # each scale makes a gate of its own
-        gates += map(str, options.scales[1:])
+        gates += map(str, options.values.scales[1:])
     if any(FORMS[name].multiplies for name in options.forms(part)):
         gates.append(Multiply.name)
     product = sum(map(len, families(site_of(part), {**values, "gate": dict.fromkeys(gates)})))

@@ -168,4 +168,4 @@ def width_step(part: str, options: SpaceOptions) -> int:
     """Return the smallest width that every form at the other parts can have, too."""
     has_products = any("products" in FORMS[name].dimensions for name in options.attention_forms)
     has_steps = options.sites == "separate" and part != FFN and has_products
-    return max(options.products) if has_steps else 1
+    return max(options.values.products) if has_steps else 1

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import field, fields
 from functools import wraps
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.dataclasses import dataclass
@@ -66,12 +67,7 @@ def _below_one(pair: tuple[float, float]) -> tuple[float, float]:
     return pair
 
 
-def up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
-    """Return a range whose upper end is at most 1.
-
-    Raises:
-        ValueError: If the upper end is larger.
-    """
+def _up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
     if not pair[1] <= 1:
         raise ValueError("must be a range within 0 and 1")
     return pair
@@ -114,7 +110,7 @@ def _with_defaults(rates: dict[str, tuple[float, float]]) -> dict[str, tuple[flo
     return LEARNING_RATES | rates
 
 
-def among(known: Iterable[str]) -> AfterValidator:
+def _among(known: Iterable[str]) -> AfterValidator:
     """Return a validator that refuses unknown names."""
     return AfterValidator(lambda value: choice(value, known))
 
@@ -122,22 +118,100 @@ def among(known: Iterable[str]) -> AfterValidator:
 _Item = TypeVar("_Item")
 
 
-def form_name(name: object) -> object:
+def _form_name(name: object) -> object:
     """Return the name of a form; LoRA is ``lowrank``."""
     return LowRank.name if name == "lora" else name
 
 
-_Form = Annotated[str, BeforeValidator(form_name), among(SEARCHED_FORMS)]
+_Form = Annotated[str, BeforeValidator(_form_name), _among(SEARCHED_FORMS)]
 FormNames = Annotated[tuple[_Form, ...], Distinct]
 NonEmpty = Annotated[tuple[_Item, ...], Distinct, Field(min_length=1)]
-GateNames = Annotated[NonEmpty[Annotated[str, among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
+GateNames = Annotated[NonEmpty[Annotated[str, _among(SEARCHED_GATES)]], AfterValidator(_with_plain)]
 EditNumbers = Annotated[NonEmpty[Literal[1, 2]], AfterValidator(_with_one)]
 PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(_ascending)]
+_KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid"))
-class SpaceOptions:
-    """Dimensions of the proposals of a study. A dimension with one value adds nothing to the search.
+@dataclass(frozen=True, slots=True, kw_only=True, config=_KEYS_ARE_KNOWN)
+class FormValues:
+    """Other values of forms and gates, each a list; a dimension with one value adds nothing to the search.
+
+    Attributes:
+        activations: Activations of bottlenecks.
+        scales: Fixed scales, of the gate ``scale``.
+        scale_per: Granularity of a learned scale, of the gate ``scale_learned``.
+        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
+        norms: LayerNorms inside bottlenecks.
+        biases: Biases of bottlenecks and low-rank maps. Usually a bottleneck has them, but not at the heads and at k,
+            and a low-rank map has none.
+        inits: Initializations of bottlenecks.
+        reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
+        products: Kronecker products of the form phm, where they divide the widths.
+        factors: Rank of their factors; None for full matrices.
+        sharing: Whether phm's small factors are shared by all sublayers.
+    """
+
+    activations: NonEmpty[Activation] = tuple(Activation)
+    scales: NonEmpty[Positive] = (2.0, 4.0)
+    scale_per: NonEmpty[ScalePer] = (ScalePer.SUBLAYER,)
+    key_widths: NonEmpty[Size | None] = (None, 4)
+    norms: NonEmpty[OwnNorm] = (OwnNorm.NONE,)
+    biases: NonEmpty[Literal["usual", "with", "without"]] = ("usual",)
+    inits: NonEmpty[Init] = (Init.LORA,)
+    reparameterizations: NonEmpty[Size | None] = (None,)
+    products: NonEmpty[Size] = (4,)
+    factors: NonEmpty[Size | None] = (1,)
+    sharing: NonEmpty[Literal["shared", "own"]] = ("shared",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_KEYS_ARE_KNOWN)
+class Space:
+    """Space of proposals. Dimensions with one value add nothing to the search.
+
+    Attributes:
+        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
+        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
+        gates: Composition functions, wherever they are legal.
+        values: Other values of forms and gates: activations, fixed scales, norms, inits, …, each a list.
+        layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
+            groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
+        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
+        edits_per_side: Number of edits of a side: one, or ``[1, 2]`` also two of different write or form, with a
+            split of the side's budget between them. All that a form writes together, such as LoRA at q and v, is one.
+        size: Lowest and highest share of the budget for proposals, searched on a logarithmic scale. Null
+            is all of it, and 0.125 to 1 if a study also minimizes sizes (see ``search.objectives``).
+            Published methods use all of it.
+        max_extra_flops: Largest number of FLOPs per token that a configuration adds at inference; null is no limit.
+            Edits that can be merged into the weights add none.
+        mergeable: Whether to try only configurations that can be merged into the weights, published methods included.
+        exportable: ``peft`` tries only configurations that one adapter of peft can express, published methods included;
+            null tries any. An adapter has one kind of edit: LoRA if ``lowrank`` is among the forms, else the first kind
+            of the forms (``dora``, ``vera``, ``diag``).
+        learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
+            number of summed forms. Forms left out keep their default, which is the higher the fewer
+            ``training.steps`` are. ``head`` searches the rate of the task head, too; left out it is
+            ``training.head_learning_rate``, at which published methods are tried first.
+    """
+
+    attention_forms: FormNames = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
+    ffn_forms: FormNames = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
+    gates: GateNames = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
+    values: FormValues = FormValues()
+    layers: NonEmpty[Literal["all", "range", "spindle", "pattern"]] = ("all",)
+    sites: Literal["tied", "separate"] = "tied"
+    edits_per_side: EditNumbers = (1,)
+    size: Annotated[PositiveRange, AfterValidator(_up_to_one)] | None = None
+    max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
+    mergeable: bool = False
+    exportable: Literal["peft"] | None = None
+    learning_rates: dict[Annotated[str, BeforeValidator(_form_name), _among((*FORMS, "head"))], PositiveRange] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=_KEYS_ARE_KNOWN)
+class SpaceOptions(Space):
+    """Space of proposals with the published methods, and with values that no study file sets.
 
     Attributes:
         published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``
@@ -146,33 +220,7 @@ class SpaceOptions:
             unchanged.
         published_scale: Fixed scale of the published methods that have one (He et al. 2022: 4 for generation, 2 for
             classification).
-        attention_forms: Functional forms at the attention sublayers; empty for no edits there.
-        ffn_forms: Functional forms at the FFN sublayers; empty for no edits there.
-        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` makes one for each kind, or none.
-        layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
-            groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
-        edits_per_side: Numbers of edits of a side: one, or with ``[1, 2]`` also two of different write or form, with a
-            split of the side's budget between them. Joint edits of a form, such as LoRA at q and v, count as one.
-        activations: Nonlinearities of bottlenecks.
-        gates: Composition functions, wherever they are legal.
-        scales: Fixed scales of the gate ``scale``.
-        scale_per: Granularities of the gate ``scale_learned``.
-        key_widths: Bottlenecks of an inducer's keys, for the gate ``inducer``; with None the query is its own key.
-        norms: Own LayerNorms of bottlenecks.
-        biases: Biases of bottlenecks and low-rank maps; ``usual`` gives them to bottlenecks, except at the heads and k.
-        inits: Initialisations of bottlenecks.
-        reparameterizations: Hidden widths of MLPs that make tables during training; with None the tables are trained.
-        products: Numbers of Kronecker products of the form phm, if they divide the widths.
-        factors: Ranks of their factors; None for full matrices.
-        sharing: Sharing of phm's small factors between all sublayers.
         near_duplicates: Whether structures that compute the same as another, or nearly the same, are included.
-        size: Lowest and highest share of the budget, searched on a logarithmic scale; null for all of it. Use 0.125
-            to 1 in studies of small configurations, too (see ``objectives``). Published methods get the whole budget.
-        max_extra_flops: Most FLOPs per token that a configuration adds at inference; null for any number. Edits that
-            can be merged into the weights add none.
-        mergeable: Whether all configurations, published methods included, must be mergeable into the weights.
-        exportable: ``peft`` for configurations, published methods included, that one adapter of peft can express; null
-            for any. An adapter has one kind of edit: LoRA if a form allows it, else the first kind of the forms.
         attention_share: Lowest and highest share of the budget at attention, if both sublayers are edited.
         split: Lowest and highest share of a side's budget for the first of its two edits.
         learning_rates: Lowest and highest peak learning rate of a form; forms left out keep their default.
@@ -187,37 +235,27 @@ class SpaceOptions:
 
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     published_scale: Positive = 2.0
-    attention_forms: FormNames = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
-    ffn_forms: FormNames = (Bottleneck.name, LowRank.name, SoftmaxMemory.name, Diagonal.name, Constant.name)
-    sites: Literal["tied", "separate"] = "tied"
-    layers: NonEmpty[Literal["all", "range", "spindle", "pattern"]] = ("all",)
-    edits_per_side: EditNumbers = (1,)
-    activations: NonEmpty[Activation] = tuple(Activation)
-    gates: GateNames = (*PLAIN_GATES, ConvexGate.name, InducerGate.name)
-    scales: NonEmpty[Positive] = (2.0, 4.0)
-    scale_per: NonEmpty[ScalePer] = (ScalePer.SUBLAYER,)
-    key_widths: NonEmpty[Size | None] = (None, 4)
-    norms: NonEmpty[OwnNorm] = (OwnNorm.NONE,)
-    biases: NonEmpty[Literal["usual", "with", "without"]] = ("usual",)
-    inits: NonEmpty[Init] = (Init.LORA,)
-    reparameterizations: NonEmpty[Size | None] = (None,)
-    products: NonEmpty[Size] = (4,)
-    factors: NonEmpty[Size | None] = (1,)
-    sharing: NonEmpty[Literal["shared", "own"]] = ("shared",)
     near_duplicates: bool = False
-    size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
-    max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
-    mergeable: bool = False
-    exportable: Literal["peft"] | None = None
     attention_share: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     split: Annotated[PositiveRange, AfterValidator(_below_one)] = (0.05, 0.95)
     learning_rates: Annotated[
-        dict[Annotated[str, BeforeValidator(form_name), among(FORMS)], PositiveRange],
+        dict[Annotated[str, BeforeValidator(_form_name), _among(FORMS)], PositiveRange],
         AfterValidator(_with_defaults),
-        Field(validate_default=True),
-    ] = Field(default_factory=dict)
+    ] = field(default_factory=dict)
     head_learning_rates: PositiveRange | None = None
     learning_rates_of: Literal["output", "weights"] = "output"
+
+    @classmethod
+    def of(cls, space: Space, **others: Any) -> Self:
+        """Return the options of a space.
+
+        Args:
+            others: Options in place of those of the space.
+        """
+        own = {one.name: getattr(space, one.name) for one in fields(Space)}
+        rates = {name: rates for name, rates in space.learning_rates.items() if name != "head"}
+        rates_of_all = {"learning_rates": rates, "head_learning_rates": space.learning_rates.get("head")}
+        return cls(**{**own, **rates_of_all, **others})
 
     @property
     def budget_fractions(self) -> tuple[float, float]:
@@ -241,36 +279,36 @@ class SpaceOptions:
     @property
     def gate_values(self) -> dict[str, Gate]:
         """Values of the dimension ``gate``; learned scales and inducers have several, fixed scales have one."""
-        values = {"scale_per": self.scale_per, "key_widths": self.key_widths}
+        values = {"scale_per": self.values.scale_per, "key_widths": self.values.key_widths}
         return {gate.qualified_name: gate for name in self.gates for gate in GATES[name].variants(values)}
 
     @property
     def open_values(self) -> DimensionValues:
         """Values of the dimensions that points leave open: nonlinearities and fixed scales."""
-        return {"activation": by_text(self.activations), "scale": by_text(self.scales)}
+        return {"activation": by_text(self.values.activations), "scale": by_text(self.values.scales)}
 
     @property
     def attributes(self) -> DimensionValues:
         """Values of a form's dimensions besides ports, heads, activation and gate."""
         return {
-            "norm": by_text(self.norms),
-            "bias": {text: BIASES[text] for text in self.biases},
-            "init": by_text(self.inits),
-            "reparameterization": by_text(self.reparameterizations),
-            "products": by_text(self.products),
-            "factors": by_text(self.factors, none="full"),
-            "sharing": {text: text == "shared" for text in self.sharing},
+            "norm": by_text(self.values.norms),
+            "bias": {text: BIASES[text] for text in self.values.biases},
+            "init": by_text(self.values.inits),
+            "reparameterization": by_text(self.values.reparameterizations),
+            "products": by_text(self.values.products),
+            "factors": by_text(self.values.factors, none="full"),
+            "sharing": {text: text == "shared" for text in self.values.sharing},
         }
 
     def forms(self, part: str) -> tuple[str, ...]:
         """Return the functional forms of a part: those of ``ffn``, else attention's."""
         return self.ffn_forms if part == "ffn" else self.attention_forms
 
-    def values(self, part: str) -> DimensionValues:
+    def dimensions(self, part: str) -> DimensionValues:
         """Return the values of all dimensions at a part."""
         return {
             "form": {name: FORMS[name] for name in self.forms(part)},
-            "activation": by_text(self.activations),
+            "activation": by_text(self.values.activations),
             "gate": self.gate_values,
             **self.attributes,
         }

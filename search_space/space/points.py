@@ -43,7 +43,7 @@ def points_of(part: str, shape: BackboneShape, options: SpaceOptions) -> tuple[P
     kind = None if options.exportable is None else options.peft_kind
     return tuple(
         point
-        for family in _families(site_of(part), options.values(part))
+        for family in _families(site_of(part), options.dimensions(part))
         for point in family.with_one_activation().points(shape)
         if options.near_duplicates or not is_near_duplicate(point.edits, shape)
         if not options.mergeable or all(merge_obstacle(edit, shape) is None for edit in point.edits)

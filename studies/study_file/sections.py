@@ -3,25 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, TypeAdapter, model_validator
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 
-from search_space.dimensions import Activation, ScalePer
-from search_space.field_types import Integer, Positive, Size, Text
-from search_space.forms import FORMS, Init, OwnNorm
+from search_space.field_types import Text
 from search_space.published.point import PublishedPoint
-from search_space.space.options import (
-    EditNumbers,
-    FormNames,
-    GateNames,
-    NonEmpty,
-    PositiveRange,
-    SpaceOptions,
-    among,
-    form_name,
-    read_published,
-    up_to_one,
-)
+from search_space.space.options import read_published
 from studies.errors import LaunchError
 from studies.objectives import SizeMeasure
 from studies.pruning.rungs import Rule
@@ -40,8 +27,6 @@ from studies.study_file.fields import (
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import TASK_KINDS, Task, check_task
 from trial_runner.tasks.task import KEYS_ARE_KNOWN
-
-_USUAL = SpaceOptions()
 
 
 class Pruning(Section):
@@ -64,95 +49,6 @@ class Pruning(Section):
     first_rung_steps: Annotated[Literal["auto"] | int | None, whole_number("auto", None)] = "auto"
     rule: Rule = Rule.CHANCE
     examples: Annotated[Literal["auto", "all"] | int, whole_number("auto", "all")] = "auto"
-
-
-class FormValues(Section):
-    """Other values of forms and gates, each a list; a dimension with one value adds nothing to the search.
-
-    Attributes:
-        activations: Activations of bottlenecks.
-        scales: Fixed scales, of the gate ``scale``.
-        scale_per: Granularity of a learned scale, of the gate ``scale_learned``.
-        key_widths: Bottlenecks of an inducer's keys, of the gate ``inducer``; None makes the query its own key.
-        norms: LayerNorms inside bottlenecks.
-        biases: Biases of bottlenecks and low-rank maps. Usually a bottleneck has them, but not at the heads and at k,
-            and a low-rank map has none.
-        inits: Initializations of bottlenecks.
-        reparameterizations: Hidden widths of MLPs that make tables while training; None trains the tables themselves.
-        products: Kronecker products of the form phm, where they divide the widths.
-        factors: Rank of their factors; None for full matrices.
-        sharing: Whether phm's small factors are shared by all sublayers.
-    """
-
-    activations: NonEmpty[Activation] = _USUAL.activations
-    scales: NonEmpty[Positive] = _USUAL.scales
-    scale_per: NonEmpty[ScalePer] = _USUAL.scale_per
-    key_widths: NonEmpty[Size | None] = _USUAL.key_widths
-    norms: NonEmpty[OwnNorm] = _USUAL.norms
-    biases: NonEmpty[Literal["usual", "with", "without"]] = _USUAL.biases
-    inits: NonEmpty[Init] = _USUAL.inits
-    reparameterizations: NonEmpty[Size | None] = _USUAL.reparameterizations
-    products: NonEmpty[Size] = _USUAL.products
-    factors: NonEmpty[Size | None] = _USUAL.factors
-    sharing: NonEmpty[Literal["shared", "own"]] = _USUAL.sharing
-
-
-class Space(Section):
-    """Space of proposals. Dimensions with one value add nothing to the search.
-
-    Attributes:
-        attention_forms: Functional forms at the attention sublayers; empty leaves attention alone.
-        ffn_forms: Functional forms at the FFN sublayers; empty leaves the FFN alone.
-        gates: Composition functions, wherever they are legal.
-        values: Other values of forms and gates: activations, fixed scales, norms, inits, …, each a list.
-        layers: Kinds of layer choices, one for attention and one for the FFN: ``all``, a contiguous ``range``,
-            groups of a ``spindle``, or a ``pattern`` of consecutive sixths, each on or off.
-        sites: ``tied`` makes one choice for all kinds of attention; ``separate`` gives each kind its own, or none.
-        edits_per_side: Number of edits of a side: one, or ``[1, 2]`` also two of different write or form, with a
-            split of the side's budget between them. All that a form writes together, such as LoRA at q and v, is one.
-        size: Lowest and highest share of the budget for proposals, searched on a logarithmic scale. Null
-            is all of it, and 0.125 to 1 if a study also minimizes sizes (see ``search.objectives``).
-            Published methods use all of it.
-        max_extra_flops: Largest number of FLOPs per token that a configuration adds at inference; null is no limit.
-            Edits that can be merged into the weights add none.
-        mergeable: Whether to try only configurations that can be merged into the weights, published methods included.
-        exportable: ``peft`` tries only configurations that one adapter of peft can express, published methods included;
-            null tries any. An adapter has one kind of edit: LoRA if ``lowrank`` is among the forms, else the first kind
-            of the forms (``dora``, ``vera``, ``diag``).
-        learning_rates: Lowest and highest peak learning rate of a form, times the fixed scale of its gate and the
-            number of summed forms. Forms left out keep their default, which is the higher the fewer
-            ``training.steps`` are. ``head`` searches the rate of the task head, too; left out it is
-            ``training.head_learning_rate``, at which published methods are tried first.
-    """
-
-    attention_forms: FormNames = _USUAL.attention_forms
-    ffn_forms: FormNames = _USUAL.ffn_forms
-    gates: GateNames = _USUAL.gates
-    values: FormValues = FormValues()
-    layers: NonEmpty[Literal["all", "range", "spindle", "pattern"]] = _USUAL.layers
-    sites: Literal["tied", "separate"] = _USUAL.sites
-    edits_per_side: EditNumbers = _USUAL.edits_per_side
-    size: Annotated[PositiveRange, AfterValidator(up_to_one)] | None = None
-    max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
-    mergeable: bool = False
-    exportable: Literal["peft"] | None = None
-    learning_rates: dict[Annotated[str, BeforeValidator(form_name), among((*FORMS, "head"))], PositiveRange] = Field(
-        default_factory=dict
-    )
-
-    def options(self, **others: Any) -> SpaceOptions:
-        """Return the options of the search space.
-
-        Args:
-            others: Options that the section ``search`` sets.
-        """
-        own = {
-            name: getattr(self, name) for name in type(self).model_fields if name not in ("values", "learning_rates")
-        }
-        rates = {name: rates for name, rates in self.learning_rates.items() if name != "head"}
-        own |= {"learning_rates": rates, "head_learning_rates": self.learning_rates.get("head")}
-        values = {name: getattr(self.values, name) for name in FormValues.model_fields}
-        return SpaceOptions(**{**own, **values, **others})
 
 
 SPACES: Mapping[str, Mapping[str, object]] = {

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -13,11 +13,11 @@ from search_space.backbones.shape import BackboneShape
 from search_space.field_types import Integer, Name
 from search_space.forms import FORMS
 from search_space.parameter_counts.budget import budget_parameters, read_budget
-from search_space.space.options import SpaceOptions, learning_rates_for
+from search_space.space.options import Space, SpaceOptions, learning_rates_for
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
 from studies.study_file.fields import LARGEST, Budget, Section, Source
-from studies.study_file.sections import Fleet, Pruning, Search, Space, TaskSection, named_space
+from studies.study_file.sections import Fleet, Pruning, Search, TaskSection, named_space
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
@@ -68,7 +68,7 @@ class Specification(Section):
     def _fill_in_learning_rates(self) -> Self:
         """Fill in the default learning rates, so that a study keeps the ranges that it was begun with."""
         rates = {**learning_rates_for(self.training.steps), **self.space.learning_rates}
-        object.__setattr__(self, "space", self.space.model_copy(update={"learning_rates": rates}))
+        object.__setattr__(self, "space", replace(self.space, learning_rates=rates))
         return self
 
     @model_validator(mode="after")
@@ -197,9 +197,8 @@ class Specification(Section):
     def space_options(self) -> SpaceOptions:
         """Options of the search space, published methods included."""
         has_sizes = len(self.search.objectives) > 1 and self.space.size is None
-        return self.space.options(
-            published=self.search.published, size=(SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
-        )
+        size = (SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
+        return SpaceOptions.of(self.space, published=self.search.published, size=size)
 
     def goal(self, budget: int) -> SizeGoal | None:
         """Return the size to minimize under a budget of parameters; None if the score is the only objective."""

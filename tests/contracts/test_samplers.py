@@ -12,7 +12,7 @@ from support.simulated_search import next_after_a_replay, proposer_of, readings_
 
 from search_space.forms import Init
 from search_space.parameter_counts.counts import count
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.space import SearchSpace
 from search_space.validity import check_on
 from studies.records import TrialRecord
@@ -85,7 +85,9 @@ def test_optuna_is_silent(space, sampler, capfd, caplog):
 
 
 def test_two_edits_on_a_side_and_patterns_of_layers_are_replayed(space, sampler):
-    options = SpaceOptions(edits_per_side=(1, 2), layers=("all", "pattern"), inits=(Init.LORA, Init.INDUCER))
+    options = SpaceOptions(
+        edits_per_side=(1, 2), layers=("all", "pattern"), values=FormValues(inits=(Init.LORA, Init.INDUCER))
+    )
     wide = SearchSpace(shape=space.shape, budget=space.budget, options=options)
     initial_design = InitialDesign(published=("mam_inducer:rk=4,sl=2,s=2,init=lora",))
     history = replayed(lambda: Proposer(wide, sampler=sampler, seed=5, initial_design=initial_design), wide, 16, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from search_space.codec import configuration_to_json
 from search_space.forms import FORMS, Init, OwnNorm
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 
@@ -24,9 +24,8 @@ OPTIONS = {
         **EARLIER,
         layers=("all", "range", "spindle"),
         near_duplicates=True,
-        inits=(Init.LORA, Init.BERT),
-        norms=(OwnNorm.NONE, OwnNorm.INPUT),
         ffn_forms=("phm", "bottleneck", "const"),
+        values=FormValues(inits=(Init.LORA, Init.BERT), norms=(OwnNorm.NONE, OwnNorm.INPUT)),
     ),
 }
 

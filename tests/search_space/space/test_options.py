@@ -9,7 +9,7 @@ from search_space.errors import SettingError
 from search_space.forms import FORMS, Diagonal, Init, OwnNorm, Phm
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
-from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
+from search_space.space.options import LEARNING_RATES, SEARCHED_FORMS, SEARCHED_GATES, FormValues, SpaceOptions
 
 
 def test_default_options_search_all_dimensions_but_rare_values():
@@ -17,11 +17,12 @@ def test_default_options_search_all_dimensions_but_rare_values():
     assert set(options.attention_forms) == set(options.ffn_forms)
     assert set(options.attention_forms) == {"softmax_memory", "bottleneck", "lowrank", "diag", "const"}
     assert set(SEARCHED_GATES) - set(options.gates) >= {"tanh", "sigmoid", "lse_add", "inducer_convex"}
-    assert set(options.activations) == set(Activation)
+    assert set(options.values.activations) == set(Activation)
     assert options.learning_rates == LEARNING_RATES
     assert options.published_points == COMPARED
     assert (options.sites, options.layers, options.near_duplicates) == ("tied", ("all",), False)
-    single = (options.norms, options.biases, options.inits, options.reparameterizations, options.scale_per)
+    values = options.values
+    single = (values.norms, values.biases, values.inits, values.reparameterizations, values.scale_per)
     assert single == ((OwnNorm.NONE,), ("usual",), (Init.LORA,), (None,), (ScalePer.SUBLAYER,))
 
 
@@ -41,8 +42,8 @@ def test_all_published_methods_are_all_that_there_are():
         ({"learning_rates": {"const": (1e-2, float("inf"))}}, "a finite number"),
         ({"gates": ("add", "mul")}, f"must be among {', '.join(SEARCHED_GATES)}; got 'mul'"),
         ({"gates": ("lse_convex",)}, "must have at least one of add, scale, scale_learned"),
-        ({"activations": ()}, "at least 1 item"),
-        ({"scales": (2.0, 2)}, "must not name anything twice"),
+        ({"values": {"activations": ()}}, "at least 1 item"),
+        ({"values": {"scales": (2.0, 2)}}, "must not name anything twice"),
         ({"published_scale": float("nan")}, "a finite number"),
         ({"published": ("bitfitt",)}, "did you mean 'bitfit'"),
         ({"attention_share": (0.5, 1.0)}, "must be a range within 0 and 1"),
@@ -50,8 +51,8 @@ def test_all_published_methods_are_all_that_there_are():
         ({"size": (0.5, 1.5)}, "must be a range within 0 and 1"),
         ({"layers": ("all", "some")}, "'all', 'range', 'spindle' or 'pattern'"),
         ({"edits_per_side": (2,)}, "must be 1, or 1 and 2"),
-        ({"products": (None,)}, "a valid integer"),
-        ({"factors": (True,)}, "must be a number"),
+        ({"values": {"products": (None,)}}, "a valid integer"),
+        ({"values": {"factors": (True,)}}, "must be a number"),
         ({"gates": ("x",), "size": (1.0, 0.5)}, "SpaceOptions gates.0: must be among"),
         ({"gatez": ("add",)}, "SpaceOptions gatez: Unexpected keyword argument"),
     ],
@@ -71,8 +72,7 @@ def test_learning_rates_that_are_not_given_keep_their_default():
 def test_gates_with_variants_count_once_per_variant():
     options = SpaceOptions(
         gates=("add", "scale_learned", "inducer", "inducer_convex"),
-        scale_per=(ScalePer.CHANNEL, ScalePer.SUBLAYER),
-        key_widths=(None, 8),
+        values=FormValues(scale_per=(ScalePer.CHANNEL, ScalePer.SUBLAYER), key_widths=(None, 8)),
     )
     scales = ("scale_learned:channel", "scale_learned")
     inducers = ("inducer", "inducer:8", "inducer_convex", "inducer_convex:8")
@@ -80,8 +80,10 @@ def test_gates_with_variants_count_once_per_variant():
 
 
 def test_values_of_a_side_are_those_of_its_forms():
-    options = SpaceOptions(attention_forms=("diag",), ffn_forms=("phm",), products=(2,), factors=(1, None))
-    attention, ffn = options.values("cross"), options.values("ffn")
+    options = SpaceOptions(
+        attention_forms=("diag",), ffn_forms=("phm",), values=FormValues(products=(2,), factors=(1, None))
+    )
+    attention, ffn = options.dimensions("cross"), options.dimensions("ffn")
     assert (attention["form"], ffn["form"]) == ({"diag": Diagonal}, {"phm": Phm})
     assert (ffn["products"], ffn["factors"], ffn["reparameterization"]) == (
         {"2": 2},

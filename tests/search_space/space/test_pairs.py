@@ -17,7 +17,7 @@ from search_space.errors import InvalidEditError
 from search_space.forms import Init
 from search_space.layers import LayerPattern
 from search_space.parameter_counts.counts import count, count_edits
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.product import Point, Structure
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
@@ -30,10 +30,9 @@ SMALL = dataclasses.replace(
     attention_forms=("softmax_memory", "bottleneck", "lowrank", "diag"),
     ffn_forms=("lowrank", "const"),
     gates=("add", "scale", "lse_convex", "inducer"),
-    activations=(Activation.RELU, Activation.TANH),
-    scales=(3.0,),
+    values=FormValues(activations=(Activation.RELU, Activation.TANH), scales=(3.0,)),
 )
-INDUCERS = dataclasses.replace(TWO, inits=(Init.LORA, Init.INDUCER), key_widths=(None, 4))
+INDUCERS = dataclasses.replace(TWO, values=FormValues(inits=(Init.LORA, Init.INDUCER), key_widths=(None, 4)))
 
 
 def space_of(shape: BackboneShape, options: SpaceOptions = TWO, budget: int | None = None) -> SearchSpace:

@@ -13,7 +13,7 @@ from search_space.forms import Constant, Diagonal, LowRank
 from search_space.gates import Multiply
 from search_space.parameter_counts.counts import count
 from search_space.parameter_counts.flops import extra_flops
-from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, SpaceOptions
+from search_space.space.options import SEARCHED_FORMS, SEARCHED_GATES, FormValues, SpaceOptions
 from search_space.space.points import PointCost, min_cost, points_of
 from search_space.space.product import Point
 
@@ -34,15 +34,15 @@ def points(
 @pytest.mark.parametrize("part", ["attention", "ffn"])
 def test_with_near_duplicates_the_points_are_all_that_is_legal(part, backbone, shape_named):
     shape = shape_named(backbone)
-    options = {"biases": ("with", "without"), "key_widths": (None, 2), "reparameterizations": (None, 5)}
-    everything = points(part, shape, gates=SEARCHED_GATES, near_duplicates=True, **options)
+    values = FormValues(biases=("with", "without"), key_widths=(None, 2), reparameterizations=(None, 5))
+    everything = points(part, shape, gates=SEARCHED_GATES, near_duplicates=True, values=values)
     site = Site.FFN if part == "ffn" else Site.ATTENTION
     few = {"activation": ("relu",), "init": ("lora",), "norm": ("none",), "sharing": ("shared",), "factors": ("1",)}
     gates = ("scale_learned:channel", "scale_learned:head")
     wanted = {one.edits for one in legal(site, shape, few) if dict(one.path)["gate"] not in gates}
     single = [point.with_value("activation", Activation.RELU) for point in everything if len(point.edits) == 1]
     assert {point.edits for point in single} == wanted
-    assert set(points(part, shape, gates=SEARCHED_GATES, **options)) <= set(everything)
+    assert set(points(part, shape, gates=SEARCHED_GATES, values=values)) <= set(everything)
 
 
 def test_several_writes_are_an_edit_each(roberta):

@@ -25,7 +25,7 @@ from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import COMPARED, METHODS, published_method
 from search_space.space.layer_choice import suggest_layers
-from search_space.space.options import LEARNING_RATES, SpaceOptions
+from search_space.space.options import LEARNING_RATES, FormValues, SpaceOptions
 from search_space.space.points import min_cost, points_of
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
@@ -148,12 +148,14 @@ def test_share_is_a_parameter_only_with_two_sized_sides(roberta):
     "options",
     [
         SpaceOptions(),
-        SpaceOptions(gates=("add", "lse_convex"), activations=(Activation.RELU,)),
+        SpaceOptions(gates=("add", "lse_convex"), values=FormValues(activations=(Activation.RELU,))),
         SpaceOptions(ffn_forms=()),
         SpaceOptions(attention_forms=("const",), ffn_forms=("const", "lowrank")),
-        SpaceOptions(gates=("scale",), scales=(2.0, 2.0000001, 4)),
+        SpaceOptions(gates=("scale",), values=FormValues(scales=(2.0, 2.0000001, 4))),
         SpaceOptions(sites="separate", layers=("all", "range", "spindle")),
-        SpaceOptions(inits=(Init.LORA, Init.BERT), gates=("add", "tanh", "inducer"), ffn_forms=("bottleneck",)),
+        SpaceOptions(
+            gates=("add", "tanh", "inducer"), ffn_forms=("bottleneck",), values=FormValues(inits=(Init.LORA, Init.BERT))
+        ),
     ],
     ids=["everything", "few gates", "attention", "constants", "scales", "layers", "gates that depend on inits"],
 )
@@ -568,12 +570,14 @@ def test_the_budget_is_solved_over_the_layers_that_are_chosen(roberta):
 @pytest.mark.parametrize(
     "options",
     [
-        SpaceOptions(norms=(OwnNorm.NONE, OwnNorm.INPUT, OwnNorm.OUTPUT)),
-        SpaceOptions(biases=("with", "without")),
-        SpaceOptions(inits=tuple(Init)),
-        SpaceOptions(reparameterizations=(None, 8)),
-        SpaceOptions(attention_forms=("phm",), products=(2, 4), factors=(1, None), sharing=("shared", "own")),
-        SpaceOptions(scale_per=tuple(ScalePer)),
+        SpaceOptions(values=FormValues(norms=(OwnNorm.NONE, OwnNorm.INPUT, OwnNorm.OUTPUT))),
+        SpaceOptions(values=FormValues(biases=("with", "without"))),
+        SpaceOptions(values=FormValues(inits=tuple(Init))),
+        SpaceOptions(values=FormValues(reparameterizations=(None, 8))),
+        SpaceOptions(
+            attention_forms=("phm",), values=FormValues(products=(2, 4), factors=(1, None), sharing=("shared", "own"))
+        ),
+        SpaceOptions(values=FormValues(scale_per=tuple(ScalePer))),
         SpaceOptions(gates=("add", "lse_convex", "lse_add", "tanh", "sigmoid", "inducer_convex")),
     ],
     ids=["norms", "biases", "inits", "reparameterizations", "phm", "scales", "gates"],

@@ -13,7 +13,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Site
 from search_space.rules import writable_ports
 from search_space.space.layer_choice import every_choice, stack_depth
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.points import FFN
 from search_space.space.product import readable
 from search_space.space.space import SearchSpace
@@ -22,8 +22,7 @@ SMALL = SpaceOptions(
     attention_forms=("diag", "bottleneck"),
     ffn_forms=("lowrank", "const"),
     gates=("add", "scale", "inducer"),
-    activations=(Activation.RELU, Activation.TANH),
-    scales=(2.0, 3.0),
+    values=FormValues(activations=(Activation.RELU, Activation.TANH), scales=(2.0, 3.0)),
 )
 
 

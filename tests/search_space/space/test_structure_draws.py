@@ -7,7 +7,7 @@ from support.routes import DrawnTrial
 from support.simulated_search import whole_space
 
 from search_space.forms import OwnNorm
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.space import Candidate, SearchSpace
 from search_space.space.structure_draws import StructureDraws
 
@@ -51,7 +51,7 @@ def test_a_draw_is_its_seeds_and_its_numbers(drawn):
     "options",
     [
         SpaceOptions(attention_forms=()),
-        SpaceOptions(layers=("all", "range", "spindle"), norms=tuple(OwnNorm)),
+        SpaceOptions(layers=("all", "range", "spindle"), values=FormValues(norms=tuple(OwnNorm))),
         SpaceOptions(attention_forms=("const",), ffn_forms=("const",)),
     ],
     ids=["one side", "open dimensions", "nothing to size"],

@@ -7,15 +7,17 @@ from search_space.canonical import canonical
 from search_space.forms import Init, OwnNorm
 from search_space.layers import LayerRange, SpindleGroups
 from search_space.published import COMPARED, published_method
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 
 HALF_PERCENT = 623_228
-MANY_INITS = SpaceOptions(inits=(Init.LORA, Init.BERT), norms=(OwnNorm.NONE, OwnNorm.INPUT))
+MANY_INITS = SpaceOptions(values=FormValues(inits=(Init.LORA, Init.BERT), norms=(OwnNorm.NONE, OwnNorm.INPUT)))
 OPTIONS = {
-    "tied": SpaceOptions(layers=("all", "range", "spindle"), scales=(1.0, 2.0, 4.0)),
-    "separate": SpaceOptions(sites="separate", layers=("range", "spindle"), inits=(Init.LORA, Init.BERT)),
+    "tied": SpaceOptions(layers=("all", "range", "spindle"), values=FormValues(scales=(1.0, 2.0, 4.0))),
+    "separate": SpaceOptions(
+        sites="separate", layers=("range", "spindle"), values=FormValues(inits=(Init.LORA, Init.BERT))
+    ),
     "near duplicates": SpaceOptions(near_duplicates=True),
     "pairs": SpaceOptions(edits_per_side=(1, 2), layers=("all", "range", "pattern")),
     "pairs at separate sites": SpaceOptions(edits_per_side=(1, 2), sites="separate"),
@@ -84,7 +86,7 @@ def test_what_the_options_leave_out_has_no_parameters(roberta):
     assert answers_of("sequential_adapter_ffn", SpaceOptions()) is None  # it starts as in the code of its authors
     assert answers_of("sequential_adapter_ffn", MANY_INITS) is not None
     assert answers_of("lora_qv", SpaceOptions()) is not None
-    assert answers_of("lora_qv", SpaceOptions(scales=(4.0,))) is None
+    assert answers_of("lora_qv", SpaceOptions(values=FormValues(scales=(4.0,)))) is None
     assert answers_of("lora_qv", SpaceOptions(attention_forms=("const",))) is None
     assert answers_of("lora_qv", SpaceOptions(layers=("spindle",))) is not None  # as all four groups
     assert answers_of("lora_qv", SpaceOptions(), rate=1.0) is None
@@ -106,8 +108,8 @@ def test_structures_have_every_activation_and_scale_and_every_one_is_found(rober
     for part, tree in space.trees.items():
         structures = space.structures[part]
         variants = [
-            (len(space.options.activations) if point.is_open("activation") else 1)
-            * (len(space.options.scales) if point.is_open("scale") else 1)
+            (len(space.options.values.activations) if point.is_open("activation") else 1)
+            * (len(space.options.values.scales) if point.is_open("scale") else 1)
             for point in tree.points
         ]
         assert len(structures) == sum(variants) == len({point.edits for point in structures})

@@ -4,7 +4,7 @@ import pytest
 from support.routes import Route, every_route
 
 from search_space.forms import Init
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.part_space import DecisionTree
 from search_space.space.points import points_of
 from search_space.space.product import Point
@@ -12,9 +12,7 @@ from search_space.space.product import Point
 DEPENDENT = SpaceOptions(
     attention_forms=("softmax_memory", "bottleneck", "phm"),
     gates=("add", "scale_learned", "tanh", "lse_convex", "inducer"),
-    inits=(Init.LORA, Init.BERT),
-    biases=("usual", "without"),
-    reparameterizations=(None, 8),
+    values=FormValues(inits=(Init.LORA, Init.BERT), biases=("usual", "without"), reparameterizations=(None, 8)),
 )
 
 

@@ -1,5 +1,7 @@
 """The section ``space: lora``, a sweep of LoRA."""
 
+from dataclasses import replace
+
 import pytest
 
 from deltaspace.commands.main import main
@@ -16,7 +18,7 @@ def test_space_of_a_name_is_its_section_and_keeps_other_keys():
     assert (lora.attention_forms, lora.ffn_forms, lora.exportable) == (("lowrank",), ("lowrank",), "peft")
     assert lora.gates == ("add", "scale")
     for overrides in ({"space": "lora", "space.size": [0.5, 1]}, {"space.size": [0.5, 1], "space": "lora"}):
-        assert space_of(overrides) == lora.model_copy(update={"size": (0.5, 1.0)})
+        assert space_of(overrides) == replace(lora, size=(0.5, 1.0))
     mapping = {"name": "one", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": "0.5%"}
     assert specification_of(mapping | {"space": "lora"}).space == lora
 

@@ -159,7 +159,8 @@ def test_every_option_of_the_space_can_be_set_in_the_study_file():
     assert study.space_options.learning_rates["full"] == (1e-5, 1e-4)
     assert study.space_options.head_learning_rates == (1e-4, 1e-2)
     for name, value in {**space, **values, **search}.items():
-        assert getattr(study.space_options, name) == (tuple(value) if isinstance(value, list) else value), name
+        owner = study.space_options.values if name in values else study.space_options
+        assert getattr(owner, name) == (tuple(value) if isinstance(value, list) else value), name
     default, fields = SpaceOptions(), [one.name for one in dataclasses.fields(SpaceOptions)]
     same = [name for name in fields if getattr(default, name) == getattr(study.space_options, name)]
     # no keys of a study file

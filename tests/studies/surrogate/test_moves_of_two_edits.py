@@ -8,7 +8,7 @@ from support.factored_search import drawn, proposed
 from support.simulated_search import whole_space
 
 from search_space.forms import Init
-from search_space.space.options import SpaceOptions
+from search_space.space.options import FormValues, SpaceOptions
 from search_space.space.space import SearchSpace
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.encoded_configuration import EncodedConfiguration
@@ -18,7 +18,9 @@ from studies.surrogate.random_candidates import RandomCandidates
 
 INDUCER = "inducer_plus_lora_q:rk=4,sl=2"
 MAM = "mam_inducer:rk=4,sl=2,s=2,init=lora"
-OPTIONS = SpaceOptions(edits_per_side=(1, 2), inits=(Init.LORA, Init.INDUCER), published=(INDUCER, MAM))
+OPTIONS = SpaceOptions(
+    edits_per_side=(1, 2), published=(INDUCER, MAM), values=FormValues(inits=(Init.LORA, Init.INDUCER))
+)
 
 
 @pytest.fixture(scope="module")
