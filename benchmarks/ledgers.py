@@ -1,4 +1,4 @@
-"""Processor time of the commands that read a large ledger, and of its replay by the search and by a keeper.
+"""Processor time of the commands that read a large ledger, and of its reading as a history and by a keeper.
 
     python benchmarks/ledgers.py                      20,000 trials, three passes.
     python benchmarks/ledgers.py --trials 1000
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from proposals import ROOT, STEPS, ledger_of
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
+from studies.history.noise import ScoreNoise
 from studies.launch.preparation import plan_of
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
@@ -30,7 +32,6 @@ from studies.records import Reading, TrialRecord, TrialReport
 from studies.runtime.keeper import StudyKeeper
 from studies.study_file import specification_of
 from studies.study_file.recorded_specification import BegunSpecification, recorded_space, recorded_specification
-from studies.verification import replayed
 from trial_runner.example_losses import ExampleLosses
 
 BACKBONE = ROOT / "tests/data/backbones/roberta_base"
@@ -42,20 +43,20 @@ COMMANDS += ["query 'select count(*) from trials'", "query 'select * from leader
 def write(url: str, trials: int) -> None:
     """Record the study."""
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
-    records, readings = ledger_of(SearchSpace(shape=shape, budget=600_000), trials)
+    history = ledger_of(SearchSpace(shape=shape, budget=600_000), trials)
     given = {"name": "large", "backbone": str(BACKBONE), "task": {"name": "docstrings"}, "budget": 600_000}
     specification = specification_of({**given, "trials": trials, "training": {"steps": STEPS[-1]}})
     with Ledger.open(url) as ledger:
         study = ledger.create_study(new_study(BegunSpecification.of(specification), shape)).id
         epoch = ledger.take_over(study, "keeper")
         for first in range(0, trials, 500):
-            batch = records[first : first + 500]
+            batch = history[first : first + 500]
             ledger.add_trials(study, epoch, batch, worker="worker-0")
-            reports = [report for trial in batch for report in reports_of(trial, readings[trial.number])]
+            reports = [report for trial in batch for report in reports_of(trial, history.readings(trial.number))]
             ledger.settle_all(study, epoch, reports)
 
 
-def reports_of(trial: TrialRecord, readings: list[Reading]) -> list[TrialReport]:
+def reports_of(trial: TrialRecord, readings: Sequence[Reading]) -> list[TrialReport]:
     """Return the reports of a trial: one for each reading, the last one with its end."""
     *before, last = [replace(reading, examples=MEASURED) for reading in readings]
     key = {"trial": trial.number, "attempt": 1}
@@ -75,13 +76,13 @@ def cost(command: str, url: str, cache: Path) -> float:
 
 
 def replay_costs(url: str) -> dict[str, float]:
-    """Measure the processor seconds of replaying all trials to the search, and of a takeover by a keeper."""
+    """Measure the processor seconds of reading the history, and of a takeover by a keeper."""
     with Ledger.open(url) as ledger:
         study = ledger.study("large")
         specification, space = recorded_specification(study), recorded_space(study)
         plan = plan_of(specification, study, space, storage_url=url)
         began_at = time.process_time()
-        replayed(ledger, study, space, specification)
+        ledger.history(study.id, ScoreNoise(steps=STEPS[-1]))
         replay = time.process_time() - began_at
     began_at = time.process_time()
     StudyKeeper(plan).close()

@@ -1,4 +1,4 @@
-"""Processor time of a proposal by the number of trials, and of a replay of the ledger.
+"""Processor time of a proposal by the number of trials, and of building a history of its records.
 
     python benchmarks/proposals.py                                   factored, tpe and random at 100, 1,000 and 20,000.
     python benchmarks/proposals.py --samplers tpe --sizes 5000
@@ -19,7 +19,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 if "--worker" not in sys.argv:
@@ -27,59 +26,56 @@ if "--worker" not in sys.argv:
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
-from studies.records import Reading, TrialRecord, TrialState  # noqa: E402
+from studies.history.history import StudyHistory  # noqa: E402
+from studies.history.noise import ScoreNoise  # noqa: E402
+from studies.records import Reading, TrialReport, TrialState  # noqa: E402
 from studies.search.candidates import new_trial  # noqa: E402
 from studies.search.proposer import Proposer  # noqa: E402
-from studies.surrogate.recorded_observations import ObservationModel  # noqa: E402
 
 STEPS, PROPOSALS = (50, 100, 200), 11
 FIRST_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def proposer_of(space: SearchSpace, sampler: str) -> Proposer:
-    model = ObservationModel(steps=STEPS[-1], examples=500)
-    return Proposer(space, sampler=sampler, seed=0, model=model)
-
-
-def ledger_of(space: SearchSpace, trials: int) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
-    """Build a ledger of random draws, whose scores follow from their numbers."""
-    proposer, records, readings = proposer_of(space, "random"), [], {}
+def ledger_of(space: SearchSpace, trials: int) -> StudyHistory:
+    """Return a history of random draws, whose scores follow from their numbers."""
+    proposer = Proposer(space, sampler="random", seed=0)
+    history = StudyHistory(ScoreNoise(steps=STEPS[-1], examples=500))
     for number in range(trials):
-        proposal = proposer.propose()
-        proposer.end_trial(number, TrialState.PRUNED)
+        trial = new_trial(proposer.propose(history), space.shape, number=number, head_parameters=0)
+        at = FIRST_AT + timedelta(seconds=number)
         rungs = STEPS[: (3, 1, 2, 1, 3)[number % 5]]
         score = 0.3 + 0.2 * (number * 37 % 101) / 101
-        readings[number] = [
-            Reading(
-                trial=number, step=step, score=score, metrics={"validation_loss": 2 - score}, train_loss=1.0,
-                seconds=1.0, attempt=1, rung=None,
-            )
-            for step in rungs
-        ]  # fmt: skip
-        trial = new_trial(proposal, space.shape, number=number, head_parameters=0)
-        at, is_complete = FIRST_AT + timedelta(seconds=number), len(rungs) == len(STEPS)
-        records.append(
-            replace(
-                trial, state=TrialState.COMPLETE if is_complete else TrialState.PRUNED,
-                score=score if is_complete else None, steps=rungs[-1], last_score=score, attempt=1, created_at=at,
-                ended_at=at,
-            )
-        )  # fmt: skip
-    return records, readings
+        history = history.added([replace(trial, state=TrialState.RUNNING, attempt=1, created_at=at)])
+        for step in rungs:
+            is_last, is_whole = step == rungs[-1], step == STEPS[-1]
+            state = TrialState.COMPLETE if is_whole else TrialState.PRUNED if is_last else TrialState.RUNNING
+            history = history.reported(report_of(number, step, score, state), at)
+    return history
 
 
-def measure_sampler(sampler: str, space: SearchSpace, trials: int, ledger: Any) -> dict[str, float]:
-    """Measure the seconds of the replay, of the first proposal, and the median of the others."""
-    proposer, times = proposer_of(space, sampler), []
+def report_of(number: int, step: int, score: float, state: TrialState = TrialState.RUNNING) -> TrialReport:
+    """Return the report of a reading, and of the end if the state is terminal."""
+    metrics = {"validation_loss": 2 - score}
+    reading = Reading(trial=number, step=step, score=score, metrics=metrics, train_loss=1.0, seconds=1.0)
+    end = {"score": score if state is TrialState.COMPLETE else None}
+    end["reason"] = "a benchmark" if state is TrialState.PRUNED else None
+    return TrialReport(trial=number, attempt=1, reading=reading, state=state, **end)
+
+
+def measure_sampler(sampler: str, space: SearchSpace, ledger: StudyHistory) -> dict[str, float]:
+    """Measure the seconds of building the history, of the first proposal, and the median of the others."""
+    proposer, times = Proposer(space, sampler=sampler, seed=0), []
+    readings = {trial.number: known for trial, known in ledger.entries()}
     began_at = time.process_time()
-    proposer.replay(ledger[0][:trials], ledger[1])
+    history = StudyHistory.of(list(ledger), readings, ledger.noise)
     replay = time.process_time() - began_at
-    for number in range(trials, trials + PROPOSALS):
+    for number in range(len(history), len(history) + PROPOSALS):
         began_at = time.process_time()
-        proposer.propose()
+        candidate = proposer.propose(history)
         times.append(time.process_time() - began_at)
-        proposer.add_reading(number, STEPS[0], 0.4)
-        proposer.end_trial(number, TrialState.PRUNED)
+        trial = new_trial(candidate, space.shape, number=number, head_parameters=0)
+        at = FIRST_AT + timedelta(seconds=number)
+        history = history.added([trial]).reported(report_of(number, STEPS[0], 0.4, TrialState.PRUNED), at)
     return {"replay": replay, "first": times[0], "proposal": median(times[1:])}
 
 
@@ -87,17 +83,17 @@ def measure(samplers: Sequence[str], sizes: Sequence[int]) -> Iterator[tuple[str
     """Measure all times of this checkout."""
     config = json.loads((ROOT / "tests/data/backbones/roberta_base/config.json").read_text())
     space = SearchSpace(shape=shape_of(config), budget=600_000)
-    ledger = ledger_of(space, max(sizes))
+    ledgers = {size: ledger_of(space, size) for size in sizes}
     for sampler in samplers:
         for size in sizes:
-            yield sampler, size, measure_sampler(sampler, space, size, ledger)
+            yield sampler, size, measure_sampler(sampler, space, ledgers[size])
 
 
 def measure_checkout(checkout: Path, arguments: argparse.Namespace) -> list[tuple[str, int, dict[str, float]]]:
     """Measure all times of a checkout in a process of its own."""
-    command = [sys.executable, __file__, "--worker", "--samplers", *arguments.samplers, "--sizes"]
+    script, options = checkout / "benchmarks" / "proposals.py", ["--worker", "--samplers", *arguments.samplers]
     done = subprocess.run(
-        [*command, *map(str, arguments.sizes)],
+        [sys.executable, script, *options, "--sizes", *map(str, arguments.sizes)],
         env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -75,6 +75,7 @@ def new_pack(backbone: str | None = None, precision: str = "auto") -> Callable[[
     """Build a pack of proposals of the shipped example; return the function that trains it by some steps."""
     from search_space.backbones import shape_of
     from search_space.space.space import SearchSpace
+    from studies.history.history import StudyHistory
     from studies.search.candidates import new_trial, trial_request
     from studies.search.proposer import Proposer
     from studies.study_file import read_specification
@@ -91,8 +92,10 @@ def new_pack(backbone: str | None = None, precision: str = "auto") -> Callable[[
     plan = replace(study.training_plan(), steps=ENDLESS, evaluate_at_steps=(ENDLESS,))
     runner = open_runner(backbone=source, task=study.task, precision=precision, threads=1)
     pack = runner.open_pack(PACK)
+    history = StudyHistory()
     for number in range(PACK):
-        trial = new_trial(proposer.propose(), shape, number=number, head_parameters=0)
+        trial = new_trial(proposer.propose(history), shape, number=number, head_parameters=0)
+        history = history.added([trial])
         pack.admit(trial_request(trial, attempt=1, plan=plan))
     return pack.advance
 

@@ -38,7 +38,9 @@ from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
 from search_space.codec import configuration_to_json
 from search_space.space.layer_choice import stack_depth
 from search_space.space.space import Candidate, SearchSpace
+from studies.history.history import StudyHistory
 from studies.score_evidence import Evidence
+from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.seeds import hashed_seed
@@ -135,8 +137,11 @@ def space_candidates(cell: Cell, count: int) -> list[Candidate]:
     proposer = Proposer(space, sampler="factored", seed=hashed_seed("table", cell.task, cell.budget))
     rates = InitialDesign().rates(space.options.learning_rates)
     candidates: dict[str, Candidate] = {}
+    history = StudyHistory()
     while len(candidates) < count:
-        candidate = space.suggest({**proposer.propose().parameters, **rates})
+        proposed = proposer.propose(history)
+        history = history.added([new_trial(proposed, cell.shape, number=len(history), head_parameters=0)])
+        candidate = space.suggest({**proposed.parameters, **rates})
         candidates.setdefault(candidate.fingerprint, candidate)
     return list(candidates.values())
 

@@ -1,7 +1,6 @@
 """Uncertainty of scores, and of differences of scores on the same examples."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +10,6 @@ from trial_runner.example_losses import ExampleLosses
 
 Z_95 = 1.959963984540054
 """Standard errors on either side of the mean within which a normal variable lies with 95%."""
-
-_ROWS = 256
-"""Number of trials compared at once, which bounds memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,25 +70,9 @@ class Evidence:
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "Evidence":
         """Return the evidence of values by example, ``(B,)``."""
-        return cls.of_each(values[None, :])[0]
-
-    @classmethod
-    def of_each(cls, values: NDArray[np.float64]) -> "list[Evidence]":
-        """Return the evidence of each row of values by example, ``(M, B)``."""
-        count = values.shape[1]
-        errors = values.std(axis=1, ddof=1) / math.sqrt(count) if count > 1 else np.full(len(values), math.inf)
-        means = values.mean(axis=1)
-        return [
-            cls(mean=mean, standard_error=error, examples=count)
-            for mean, error in zip(means.tolist(), errors.tolist(), strict=True)
-        ]
-
-
-def loss_evidences(firsts: Sequence[ExampleLosses], second: ExampleLosses) -> list[Evidence]:
-    """Return how much lower the losses of many trials are than the second's, by example; all have as many examples."""
-    blocks = (firsts[begin : begin + _ROWS] for begin in range(0, len(firsts), _ROWS))
-    differences = (np.stack([one.negated_losses for one in block]) - second.negated_losses for block in blocks)
-    return [evidence for block in differences for evidence in Evidence.of_each(block)]
+        count = len(values)
+        error = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
+        return cls(mean=float(values.mean()), standard_error=error, examples=count)
 
 
 def paired_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | None:
@@ -103,5 +83,5 @@ def paired_evidence(first: ExampleLosses, second: ExampleLosses) -> Evidence | N
     if len(first) != len(second):
         return None
     if first.correct is None or second.correct is None:
-        return loss_evidences([first], second)[0]
+        return Evidence.of(first.negated_losses - second.negated_losses)
     return Evidence.of(first.scores - second.scores)

@@ -15,18 +15,12 @@ from studies.consistency import confirmation_differences, record_differences, st
 from studies.inputs import changed_inputs
 from studies.ledger.invariants import Records, file_violations, record_violations
 from studies.ledger.ledger import Ledger
-from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
-from studies.runtime.state import replay
-from studies.search.proposer import Proposer
-from studies.search.samplers import sampler_of
+from studies.records import StudyKind, TrialRecord
 from studies.study_file.recorded_specification import (
-    BegunSpecification,
     begun_specification,
     recorded_space,
     recorded_specification,
 )
-from studies.surrogate.observation import Observation
-from studies.surrogate.recorded_observations import ObservationModel
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Seconds after which leases of a killed launch have run out; the next launch takes them back, so that is no error."""
@@ -71,10 +65,7 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
     budget = specification.budget_parameters(space.shape)
     found += study_differences(study, specification, space.shape.parameters, budget)
     found += _strange_proposals(records.trials, space, study.seed)
-    if found:
-        return found
-    proposer = replayed(ledger, study, space, specification)
-    return list(replay_violations(ledger, study.id, proposer))
+    return found
 
 
 def _strange_comparisons(result: ConfirmationResult) -> Iterator[str]:
@@ -106,43 +97,3 @@ def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: 
             yield f"trial {trial.number}: its proposal must make a configuration; {error}"
             continue
         yield from trial_differences(trial, candidate, trials, space.shape, seed)
-
-
-def replayed(ledger: Ledger, study: StudyRecord, space: SearchSpace, specification: BegunSpecification) -> Proposer:
-    """Return a new proposer with the history of the ledger."""
-    proposer = Proposer(
-        space,
-        sampler=sampler_of(specification.search.sampler),
-        seed=study.seed,
-        initial_design=specification.initial_design,
-        model=ObservationModel(goal=specification.goal(study.budget_parameters)),
-    )
-    replay(proposer, ledger.trials(study.id), ledger.readings_by_trial(study.id))
-    return proposer
-
-
-def replay_violations(ledger: Ledger, study_id: int, proposer: Proposer) -> Iterator[str]:
-    """Yield one line for each difference between a proposer, a keeper's or a `replayed` one, and the ledger."""
-    trials, known = ledger.trials(study_id), proposer.trials
-    readings = ledger.readings_by_trial(study_id)
-    if len(trials) != len(known):
-        yield f"the ledger holds {len(trials)} trials, the search {len(known)}"
-    for trial, told in zip(trials, known, strict=False):
-        held = proposer.model.observation(trial, readings.get(trial.number, ()))
-        if held.state.is_terminal and not told.state.is_terminal:
-            yield f"trial {trial.number}: the ledger has ended it, the search has not"
-            continue
-        for what in ("state", "proposal", "values", "readings"):
-            ours, theirs = _fact(held, what), _fact(told, what)
-            if ours != theirs:
-                yield f"trial {trial.number}: {what} is {ours} in the ledger, {theirs} in the search"
-
-
-def _fact(trial: Observation, what: str) -> object:
-    """Return one fact of a trial, in a form that proposer and ledger share."""
-    if what == "state":
-        return trial.state.name if trial.state.is_terminal else "open"
-    if what == "readings":
-        # what was read of a trial that failed says nothing
-        return None if trial.state is TrialState.FAILED else {one.step: one.score for one in trial.readings}
-    return getattr(trial, what)

@@ -62,7 +62,7 @@ def test_readings_predict_final_scores_as_measured(load, space):
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
-    """Of 95% intervals; a spread of 3 points over seeds is a figure of the benchmark."""
+    """Test 95% intervals; a spread of 3 points over seeds is a figure of the benchmark."""
     coverage_of = load("search_arms.coverage").coverage_of
     found = [coverage_of(space, seed, trials=40, noise=2.2, spread=spread).of_all for seed in range(12)]
     assert 0.87 < sum(found) / len(found) < 0.99

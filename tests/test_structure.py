@@ -419,10 +419,7 @@ PRIVATE_NAMES_OF_DEPENDENCIES: dict[str, str] = {
     "studies/ledger/rows.py: _fields": _ROW,
     "studies/ledger/rows.py: _mapping": _ROW,
     "studies/ledger/sql_process.py: _exit": _EXIT,
-    "studies/search/factored_sampler.py: _storage": "a sampler receives the study without its history",
-    "studies/search/factored_sampler.py: _trial_id": "a sampler receives the study without its history",
     "studies/search/optuna_history.py: _get_generation_key": "the storage assigns the generations of NSGA-II",
-    "studies/search/optuna_history.py: _trial_id": "the storage makes the trials",
     "trial_runner/attachment/sharded_blocks.py: _pytree": "torch has no public module of nested values",
     "trial_runner/deltas/whole_model/swap.py: _parameters": _TENSORS,
     "trial_runner/export/loader.py: _attn_implementation": "set_attn_implementation has no reader",
@@ -444,7 +441,7 @@ PRIVATE_NAMES_OF_DEPENDENCIES: dict[str, str] = {
 
 
 def private_names_in(tree: ast.Module) -> Iterator[str]:
-    """The private attributes, modules, arguments and imported names, and those that calls give as a text."""
+    """Yield the private attributes, modules, arguments and imported names, and those that calls give as a text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not is_own(node.value):
             yield node.attr

@@ -1,6 +1,6 @@
 """Coverage of the 95% intervals of score estimates on planted truths, by the spread of retrained scores."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,12 +9,13 @@ from search_arms.truth import PlantedTruth, draw_normal
 from search_space.published import COMPARED
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from studies.records import TrialState
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
+from studies.records import TrialReport, TrialState
 from studies.score_evidence import Estimate
+from studies.search.candidates import new_trial
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.recorded_observations import ObservationModel
 
 _STEPS = (50, 100, 200)
 
@@ -44,18 +45,19 @@ def coverage_of(space: SearchSpace, seed: int, *, trials: int, noise: float, spr
         spread: Standard deviation of the score of a configuration over the seeds of its training, in points.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=_STEPS[-1])
-    model = ObservationModel(steps=_STEPS[-1], examples=measurements.examples)
-    history, truths = [], []
+    history, truths = StudyHistory(ScoreNoise(steps=_STEPS[-1], examples=measurements.examples)), []
     for number in range(trials):
         draw = RandomTrial(1000 * seed + number)
         is_published = number < len(COMPARED)
         candidate = space.suggest_published(COMPARED[number], draw) if is_published else space.suggest(draw)
         truths.append(truth.score(candidate))
         trained = truths[-1] + draw_normal(seed, "trained", candidate.fingerprint, spread=spread)
-        readings = [measurements.read(number, candidate.fingerprint, trained, step) for step in _STEPS]
-        measured = tuple(model.measured(one.step, one.score, one.train_loss) for one in readings)
-        ended = Observation.of(candidate, number=number, state=TrialState.COMPLETE, readings=measured)
-        history.append(replace(ended, ended_at=float(number)))
+        trial = new_trial(candidate, space.shape, number=number, head_parameters=0, description="")
+        history = history.added([trial])
+        for step in _STEPS:
+            reading = measurements.read(number, candidate.fingerprint, trained, step)
+            history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
+        history = history.changed(number, state=TrialState.COMPLETE)
     fitter = SurrogateFitter(Encoding(space).features_of)
     means, covariance = fitter.posterior(history).joint([fitter.features(one) for one in history])
     pairs = zip(means, np.sqrt(np.diag(covariance)), strict=True)

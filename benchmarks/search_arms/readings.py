@@ -8,13 +8,8 @@ follows with the accuracy on the other half. The accuracy has a correlation of .
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from search_arms.truth import HEAD_ALONE, draw_normal
-from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading
-from trial_runner.seeds import derived_seed
 
 _LEARNED = {0.125: 0.4, 0.25: 0.6, 0.5: 0.85, 1.0: 1.0}
 """Share of the final gain of a trial at a share of its steps, interpolated linearly."""
@@ -36,9 +31,6 @@ _LOSS_UNLIKE_SCORE = {0.125: 0.0, 0.25: 0.0, 0.5: 0.4, 1.0: 0.8}
 
 _LOSS_OF_NOTHING, _LOSS_PER_POINT = 2.5, -0.025
 
-_HARDNESS = 0.5
-"""Standard deviation of the losses over examples, equal for all trials."""
-
 
 class Measurements:
     """Readings of trials on one task, equal for equal trials.
@@ -50,11 +42,10 @@ class Measurements:
     """
 
     def __init__(self, seed: int, *, noise: float, steps: int) -> None:
-        """Compute the number of examples and their hardness."""
+        """Compute the number of examples."""
         self._seed = seed
         self._steps = steps
         self.examples = round(2500 / noise**2)
-        self._hardness = _HARDNESS * _without_mean(derived_seed(seed, "hardness"), self.examples)
 
     def read(self, number: int, fingerprint: str, truth: float, step: int) -> Reading:
         """Return the reading of a trial at a step."""
@@ -70,22 +61,6 @@ class Measurements:
         score, loss = min(max(right, 0), self.examples) / self.examples, _LOSS_OF_NOTHING + _LOSS_PER_POINT * blurred
         metrics = {"validation_loss": loss}
         return Reading(trial=number, step=step, score=score, metrics=metrics, train_loss=loss, seconds=0.0)
-
-    def losses(self, reading: Reading, fingerprint: str) -> ExampleLosses:
-        """Return the losses of the examples at a reading; their mean is its loss, with a matching standard error.
-
-        The hardness of an example is the same for all trials and cancels in differences of two trials.
-        """
-        points = min(max(100 * reading.score, 1.0), 99.0)
-        spread = abs(_LOSS_PER_POINT) * _LOSS_NOISE * math.sqrt(points * (100 - points))
-        own = _without_mean(derived_seed(self._seed, f"losses {fingerprint} {reading.step}"), self.examples)
-        return ExampleLosses.of(reading.train_loss + self._hardness + spread * own)
-
-
-def _without_mean(seed: int, count: int) -> NDArray[np.float64]:
-    """Draw normal numbers with a sample mean of 0 and a sample standard deviation of 1."""
-    numbers = np.random.default_rng(seed).standard_normal(count)
-    return (numbers - numbers.mean()) / numbers.std()
 
 
 def expected_points(truth: float, share: float) -> float:

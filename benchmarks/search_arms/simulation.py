@@ -10,15 +10,16 @@ from search_arms.readings import Measurements
 from search_arms.truth import PlantedTruth
 from search_space.published import COMPARED
 from search_space.space.space import SearchSpace
-from studies.pruning.rungs import Protected, Rule, RungBoard, RungPlan
-from studies.records import TrialState
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
+from studies.pruning.rungs import Protected, Rule, RungPlan, stop_reason
+from studies.records import TrialReport, TrialState
+from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
-from studies.surrogate.recorded_observations import ObservationModel
 
 STEPS = 200
 """Steps of a full trial."""
@@ -27,7 +28,7 @@ GAIN = 0.5
 """Points above the best published method from which a trial counts as found."""
 
 _OPENING = InitialDesign(published=COMPARED)
-_RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), reduction=2, rule=Rule.CHANCE, protected=Protected.BEST)
+_RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.CHANCE, protected=Protected.BEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,32 +76,27 @@ def simulate(
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
     truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
-    observation_model = ObservationModel(steps=STEPS, examples=measurements.examples)
-    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING, model=observation_model)
-    board, search = RungBoard(replace(_RUNGS, examples=measurements.examples)), FactoredSearch(space, seed=0)
+    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING)
+    rungs, search = replace(_RUNGS, examples=measurements.examples), FactoredSearch(space, seed=0)
     fitter = SurrogateFitter(Encoding(space).features_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
-    history: list[Observation] = []
+    history = StudyHistory(ScoreNoise(steps=STEPS, examples=measurements.examples))
     truths: list[float] = []
     recommended = []
     for number in range(trials):
-        candidate = proposer.propose()
+        candidate = proposer.propose(history)
         truths.append(truth.score(candidate))
-        history.append(Observation.of(candidate, number=number, state=TrialState.RUNNING))
+        trial = new_trial(candidate, space.shape, number=number, head_parameters=0, description="")
+        history = history.added([replace(trial, state=TrialState.RUNNING)])
         for step in (*_RUNGS.steps, STEPS):
             reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
-            proposer.add_reading(number, step, reading.score, reading.train_loss)
-            measured = observation_model.measured(step, reading.score, reading.train_loss)
-            history[number] = replace(history[number], readings=(*history[number].readings, measured))
-            board.add(reading, candidate)
-            board.remember(number, step, measurements.losses(reading, candidate.fingerprint))
+            history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
             chance = search.win_probabilities(history, [number]).get(number) if step < STEPS else None
-            if step < STEPS and board.verdict(reading, chance) is not None:
+            if step < STEPS and stop_reason(rungs, history, reading, chance) is not None:
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
-        history[number] = replace(history[number], state=state)
-        proposer.end_trial(number, state, reading.score if is_complete else None)
+        history = history.changed(number, state=state, score=reading.score if is_complete else None)
         if found_trial is None and is_complete and truths[number] > tuned + GAIN:
             found_trial = number + 1
         if number + 1 in checkpoints:
@@ -110,7 +106,7 @@ def simulate(
 
 
 def _recommendation(
-    fitter: SurrogateFitter, history: Sequence[Observation], truths: Sequence[float], cost: float
+    fitter: SurrogateFitter, history: StudyHistory, truths: Sequence[float], cost: float
 ) -> Recommendation:
     complete = [one for one in history if one.state is TrialState.COMPLETE]
     if not complete:

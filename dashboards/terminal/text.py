@@ -1,9 +1,9 @@
 """Numbers and times as text for the terminal."""
 
+from studies.history.noise import binomial_error
 from studies.pruning.degenerate import has_collapsed
 from studies.records import ExampleCounts, TrialState
 from studies.score_evidence import Z_95
-from studies.surrogate.recorded_observations import binomial_error
 
 _STATE_STYLES = {
     TrialState.QUEUED: "dim",

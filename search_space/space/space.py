@@ -159,6 +159,8 @@ class SearchSpace:
         """
         method = getattr(trial, "user_attrs", {}).get(METHOD)
         if method is not None:
+            if set_attribute := getattr(trial, "set_user_attr", None):  # a sampler names it to the objective alone
+                set_attribute(METHOD, method)
             return self.suggest_published(method, trial)
         if not self.trees:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
@@ -234,7 +236,7 @@ class SearchSpace:
             }
         return {part: edits for part, edits in {**found, FFN: configuration.ffn}.items() if edits}
 
-    def answers(
+    def candidate_of(
         self,
         points: Mapping[str, Structure],
         *,
@@ -243,8 +245,8 @@ class SearchSpace:
         layers: Mapping[str, Layers] | None = None,
         splits: Mapping[str, float] | None = None,
         budget_fraction: float = 1.0,
-    ) -> dict[str, str | float] | None:
-        """Return the parameters with which `suggest` proposes some structures together.
+    ) -> Candidate | None:
+        """Return the candidate that `suggest` proposes with some structures together.
 
         Args:
             points: Structure of each part that is edited.
@@ -255,7 +257,7 @@ class SearchSpace:
             budget_fraction: Share of the budget, if sizes are searched.
 
         Returns:
-            Values by parameter name; None if one of them is out of range, or the parts cannot be edited together.
+            None if a parameter is out of range, or the parts cannot be edited together.
         """
         names = {parts: name for name, parts in self.placements.items()}
         parts = tuple(part for part in self.trees if part in points)
@@ -276,9 +278,9 @@ class SearchSpace:
             first = values.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
             if not math.isclose(float(first), normalized_lr, rel_tol=_ROUNDING):
                 return None
-        used = self.suggest(values).parameters
-        is_valid = all(is_in_domain(self._parameters[name], value) for name, value in used.items())
-        return dict(used) if is_valid else None
+        candidate = self.suggest(values)
+        used = candidate.parameters.items()
+        return candidate if all(is_in_domain(self._parameters[name], value) for name, value in used) else None
 
     def parameters_of(
         self, configuration: Configuration, *, peak_lrs: Mapping[str, float], share: float | None = None
@@ -302,7 +304,7 @@ class SearchSpace:
         if not points or any(len(choices) > 1 for choices in layers.values()):
             return None
         stored = [count_edits(edits, self.shape).stored for edits in (configuration.attention, configuration.ffn)]
-        return self.answers(
+        candidate = self.candidate_of(
             points,
             peak_lrs=peak_lrs,
             share=stored[0] / sum(stored) if share is None else share,
@@ -310,6 +312,7 @@ class SearchSpace:
             splits=self.splits_of(configuration),
             budget_fraction=self.budget_fraction_of(sum(stored)),
         )
+        return None if candidate is None else dict(candidate.parameters)
 
     def budget_fraction_of(self, stored: int) -> float:
         """Return a number of parameters as a share of the budget, clipped to the range of proposals."""

@@ -1,7 +1,6 @@
 """Trials of a study that represent a published method, or a configuration."""
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
@@ -9,9 +8,6 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.analysis.ranks import ranked
 from studies.records import TrialRecord, TrialState
-from studies.surrogate.observation import Observation
-
-Tried = TypeVar("Tried", TrialRecord, Observation)
 
 
 class _Middle:
@@ -36,8 +32,8 @@ def best_first(
 
 
 def baseline(
-    name: PublishedPoint, best: Sequence[Tried], trials: Sequence[Tried], space: SearchSpace
-) -> Tried | Candidate:
+    name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
+) -> TrialRecord | Candidate:
     """Return the study's best trial of a method, else the method with middle learning rates.
 
     Args:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from search_space.edit import Edit
 from search_space.space.options import LEARNING_RATES
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
 from studies.records import ExampleCounts, Reading, StudyRecord, TrialRecord, TrialState
 from studies.search.warm_start import warm_start_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.recorded_observations import ObservationModel
 
 FeaturesByNumber = Callable[[Sequence[int]], list[Features]]
 """Function from trial numbers to model features."""
@@ -29,7 +29,7 @@ def predictions_of(
         readings: Readings by trial number.
         examples: Numbers of examples of an accuracy; None for other scores, or if unknown.
     """
-    history, recorded = history_of(trials, readings, examples), RecordedFeatures(study, trials)
+    history, recorded = history_of(trials, readings, examples), RecordedFeatures(study)
     # expected best rates from the study's warm start
     expected_rates = warm_start_from_json(study.section("lessons")).expected_rates(recorded.ranges)
     fitter = SurrogateFitter(recorded.features_of, expected_rates=expected_rates)
@@ -38,14 +38,14 @@ def predictions_of(
 
 def history_of(
     trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], examples: ExampleCounts | None
-) -> list[Observation]:
-    """Return trials, of which at least one is complete, as observations."""
-    model = ObservationModel(
+) -> StudyHistory:
+    """Return the history of trials, of which at least one is complete."""
+    noise = ScoreNoise(
         steps=max(trial.steps for trial in trials if trial.state is TrialState.COMPLETE),
         examples=None if examples is None else examples.whole,
         rung_examples=None if examples is None else examples.rungs,
     )
-    return [model.observation(trial, readings.get(trial.number, ())) for trial in trials]
+    return StudyHistory.of(trials, readings, noise)
 
 
 class RecordedFeatures:
@@ -55,27 +55,20 @@ class RecordedFeatures:
         ranges: Lowest and highest learning rate of every form.
     """
 
-    def __init__(self, study: StudyRecord, trials: Sequence[TrialRecord]) -> None:
-        """Read the study's ranges of learning rates.
-
-        Args:
-            study: Record of the study.
-            trials: All of its trials.
-        """
+    def __init__(self, study: StudyRecord) -> None:
+        """Read the study's ranges of learning rates."""
         ranges = LEARNING_RATES | dict(study.section("space").get("learning_rates") or {})
         self.ranges: Mapping[str, tuple[float, float]] = {form: (low, high) for form, (low, high) in ranges.items()}
         self._budget = study.budget_parameters
-        self._trials = {trial.number: trial for trial in trials}
 
-    def features_of(self, observation: Observation) -> Features:
+    def features_of(self, trial: TrialRecord) -> Features:
         """Return the model features of a trial."""
-        trial = self._trials[observation.number]
         configuration = trial.configuration
         at_attention = round(trial.attention_share * trial.stored_parameters)
         at_ffn = trial.stored_parameters - at_attention
         return (
-            self._side(trial, configuration.attention, observation.attention_learning_rate, at_attention),
-            self._side(trial, configuration.ffn, observation.ffn_learning_rate, at_ffn),
+            self._side(trial, configuration.attention, trial.attention_learning_rate, at_attention),
+            self._side(trial, configuration.ffn, trial.ffn_learning_rate, at_ffn),
         )
 
     def _side(

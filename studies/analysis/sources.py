@@ -64,6 +64,6 @@ def _source(ledger: Ledger, study: StudyRecord) -> SourceStudy | None:
     trials = ledger.trials(study.id)
     if not are_enough(trials):
         return None
-    recorded = RecordedFeatures(study, trials)
+    recorded = RecordedFeatures(study)
     history = history_of(trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
     return SourceStudy(name=study.name, history=history, features_of=recorded.features_of, ranges=recorded.ranges)

@@ -8,10 +8,10 @@ from search_space.published import HEAD_ONLY
 from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Lead
 from studies.analysis.fronts import Front
 from studies.analysis.ranks import Ranking
+from studies.history.noise import accuracy_error, binomial_error
 from studies.pruning.degenerate import has_collapsed
 from studies.records import RankedTrial, TrialState
 from studies.score_evidence import Z_95, Estimate
-from studies.surrogate.recorded_observations import accuracy_error, binomial_error
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Names of sizes in sentences."""

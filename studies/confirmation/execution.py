@@ -272,6 +272,6 @@ def confirmation_plan(
         seed=study.seed,
         training=replace(training, evaluate_at_steps=(training.steps,), measured_split="test"),
         head_parameters=0,
-        rungs=RungPlan(steps=(), reduction=1),
+        rungs=RungPlan(steps=()),
         artefacts=study_folder(specification.artefact_folder(), study),
     )

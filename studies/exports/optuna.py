@@ -16,7 +16,6 @@ from studies.records import StudyRecord, TrialState
 from studies.search.optuna_history import STATES, complete_parameters, directions_of, distributions, frozen_trial
 from studies.search.optuna_logging import quiet_optuna
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
-from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.files import check_is_new, whole_file
 
 _STATES = {**STATES, TrialState.QUEUED: optuna.trial.TrialState.WAITING}
@@ -116,11 +115,10 @@ def _frozen_trials(ledger: Ledger, record: StudyRecord) -> Iterator[FrozenTrial]
     """
     goal = recorded_specification(record).goal(record.budget_parameters)
     space, readings = recorded_space(record), ledger.readings_by_trial(record.id)
-    spaces, model = distributions(space), ObservationModel(goal=goal)
+    spaces = distributions(space)
     for trial in ledger.trials(record.id):
-        seen = model.observation(trial, readings.get(trial.number, ()))
-        path = None if trial.method is None else complete_parameters(space, seen)
-        frozen = frozen_trial(seen, path or trial.proposal, spaces, is_scored=goal is None)
+        path = None if trial.method is None else complete_parameters(space, trial)
+        frozen = frozen_trial(trial, readings.get(trial.number, ()), path or trial.proposal, spaces, goal)
         frozen.state = _STATES[trial.state]
         frozen.datetime_start, frozen.datetime_complete = trial.created_at, trial.ended_at
         frozen.user_attrs = {name: getattr(trial, name) for name in _OF_TRIAL}

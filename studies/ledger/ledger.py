@@ -16,7 +16,6 @@ from studies.ledger import copies, holds, keeper_writes, leases, migrations, rea
 from studies.ledger.copies import Copied
 from studies.ledger.database import Database, Patience
 from studies.ledger.engine import Access, StorageAddress, open_engine
-from studies.ledger.reports import UnlinkedFiles
 from studies.records.reading import TrialReport
 from studies.records.study import ConfirmationRecord, NewStudy, StudyRecord
 from studies.records.trial import TrialRecord
@@ -207,7 +206,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def settle(
         self, study_id: int, epoch: int, trial: int, attempt: int, *, readings: Sequence[Reading] = (), **fields: Any
-    ) -> UnlinkedFiles | None:
+    ) -> tuple[str, ...] | None:
         """Record the report of a running attempt atomically, its last reading as in a `TrialReport`.
 
         A second reading of a step is ignored, so a final score is the score of the trial's last reading *in the
@@ -220,7 +219,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         reports_ = [TrialReport(trial=trial, attempt=attempt, reading=one) for one in readings[:-1]]
         last = readings[-1] if readings else None
         reports_.append(TrialReport(trial=trial, attempt=attempt, reading=last, **fields))
-        return self.settle_all(study_id, epoch, reports_)[-1]
+        settled = self.settle_all(study_id, epoch, reports_)[-1]
+        return None if settled is None else settled.unlinked
 
     def record_event(
         self, study_id: int, kind: str, text: str, *, trial: int | None = None, epoch: int | None = None
@@ -240,6 +240,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     trial = _read(reads.trial)
     trials = _read(reads.trials)
+    history = _read(reads.history)
     outlines = _read(reads.outlines)
     attempts = _read(reads.attempts)
     losses = _read(leases.losses)

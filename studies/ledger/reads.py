@@ -8,6 +8,8 @@ from sqlalchemy import Connection, Row, Table, bindparam, func, or_, select
 
 from search_space.closest_name import name_hint
 from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import found_file, found_folder
 from studies.ledger.rows import (
@@ -179,6 +181,11 @@ def readings_by_trial(connection: Connection, study_id: int) -> dict[int, list[R
     for reading in readings(connection, study_id):
         by_trial.setdefault(reading.trial, []).append(reading)
     return by_trial
+
+
+def history(connection: Connection, study_id: int, noise: ScoreNoise) -> StudyHistory:
+    """Return the past of a study; its readings have the given precision."""
+    return StudyHistory.of(trials(connection, study_id), readings_by_trial(connection, study_id), noise)
 
 
 def examples(connection: Connection, study_id: int, number: int | None = None) -> list[ExampleRecord]:

@@ -4,7 +4,8 @@ Every function works inside a transaction of the caller, who holds the study's l
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -48,21 +49,28 @@ _END_ATTEMPT = (
 _FILES = select(ARTEFACTS).where(ARTEFACTS.c.trial_id == bindparam("of_id")).order_by(ARTEFACTS.c.id)
 
 
-UnlinkedFiles = tuple[str, ...]
-"""Paths of files without a row, which the caller deletes after the commit."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """Recorded report.
+
+    Attributes:
+        unlinked: Paths of files without a row, which the caller deletes after the commit.
+        ended_at: Time of the end in UTC if the report ends its trial.
+    """
+
+    unlinked: tuple[str, ...]
+    ended_at: datetime | None = None
 
 
 def settle_all(
-    connection: Connection, study_id: int, in_doubt: list[UnlinkedFiles | None] | None, given: Sequence[TrialReport]
-) -> list[UnlinkedFiles | None]:
+    connection: Connection, study_id: int, in_doubt: list[Settled | None] | None, given: Sequence[TrialReport]
+) -> list[Settled | None]:
     """Record the reports of several attempts atomically; see `studies.ledger.ledger.Ledger.settle`."""
     told = zip(given, in_doubt or [None] * len(given), strict=True)
     return [_settle(connection, study_id, report, earlier) for report, earlier in told]
 
 
-def _settle(
-    connection: Connection, study_id: int, report: TrialReport, in_doubt: UnlinkedFiles | None
-) -> UnlinkedFiles | None:
+def _settle(connection: Connection, study_id: int, report: TrialReport, in_doubt: Settled | None) -> Settled | None:
     """Record a report if its attempt is running; else return None.
 
     A second reading of a step is ignored. The newest two snapshots of a trial are kept, and none of an ended trial.
@@ -79,9 +87,9 @@ def _settle(
     dropped: list[str] = []
     if report.artefact is not None or report.state.is_terminal:
         dropped = _turn_over_files(connection, trial.id, report, reads.folder(connection, study_id))
-    if report.state.is_terminal:
-        _end(connection, report, of_trial)
-    return tuple(sorted({*dropped, *(in_doubt or ())}))
+    ended_at = _end(connection, report, of_trial) if report.state.is_terminal else None
+    earlier = () if in_doubt is None else in_doubt.unlinked
+    return Settled(unlinked=tuple(sorted({*dropped, *earlier})), ended_at=ended_at)
 
 
 @cache
@@ -136,13 +144,15 @@ def _incoming(report: TrialReport, folder: Path | None) -> ArtefactRecord | None
     return replace(artefact, path=written_file(artefact.path, folder))
 
 
-def _end(connection: Connection, report: TrialReport, of_trial: dict[str, Any]) -> None:
-    """End the trial and its attempt at the same time."""
+def _end(connection: Connection, report: TrialReport, of_trial: dict[str, Any]) -> datetime:
+    """End the trial and its attempt at the same time, and return it."""
+    ended_at = WRITTEN_TIME.now()
     values = {
         "new_state": report.state.value,
         "new_score": None if report.score is None else float(report.score),
         "new_reason": None if report.reason is None else clean(report.reason),
-        "now": WRITTEN_TIME.now(),
+        "now": ended_at,
     }
     connection.execute(_END_TRIAL, of_trial | values)
     connection.execute(_END_ATTEMPT, of_trial | {"new_state": values["new_state"], "now": values["now"]})
+    return ended_at

@@ -85,6 +85,23 @@ class TrialRecord:
     created_at: datetime | None = None
     ended_at: datetime | None = None
 
+    @property
+    def attention_learning_rate(self) -> float | None:
+        """Peak learning rate at attention; None without edits there."""
+        return None if self.attention is None else self.attention.learning_rate
+
+    @property
+    def ffn_learning_rate(self) -> float | None:
+        """Peak learning rate at the FFN; None without edits there."""
+        return None if self.ffn is None else self.ffn.learning_rate
+
+    @property
+    def forms(self) -> tuple[str | None, str | None]:
+        """Forms of the first edits at attention and at the FFN, which own the learning rates; None without edits."""
+        sides = (self.configuration.attention, self.configuration.ffn)
+        attention, ffn = (edits[0].form.name if edits else None for edits in sides)
+        return attention, ffn
+
     def again(self, **changes: Any) -> "TrialRecord":
         """Return the proposal with some changes, as a trial that is not recorded yet."""
         return TrialRecord(**{name: getattr(self, name) for name in PROPOSED} | changes)

@@ -8,9 +8,9 @@ a study measures differences alike.
 
 import math
 
+from studies.history.noise import shared_variance_fraction
 from studies.resource_estimates.data import DataFacts
 from studies.score_evidence import Z_95
-from studies.surrogate.recorded_observations import shared_variance_fraction
 from trial_runner.tasks import METRICS
 
 WANTED = 0.02

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from studies.errors import LaunchError, StudiesError
+from studies.history.history import StudyHistory
 from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
 from studies.records import EventKind, TrialReport, TrialState
@@ -27,6 +28,7 @@ from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.state import StudyState, loss_reason
 from studies.runtime.study_plan import StudyPlan
 from studies.runtime.trial_queue import TrialQueue
+from studies.search.proposer import Proposer
 
 MAX_CRASHES = 5
 """Number of worker crashes in a row without a reading, or of losses while loading, after which a launch ends."""
@@ -43,8 +45,6 @@ class StudyKeeper:
     A worker is named ``place/incarnation``: the place is stable, the incarnation changes with every start. Calls of
     workers may be repeated safely.
 
-    Attributes:
-        proposer: Proposer with the whole history of the ledger.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class StudyKeeper:
         self._state = StudyState(plan, name=name, patience=patience, clock=clock)
         self._queue = TrialQueue(self._state)
         self._results = Results(self._state)
-        self._ledger, self._roster, self.proposer = self._state.ledger, self._state.roster, self._state.proposer
+        self._ledger, self._roster = self._state.ledger, self._state.roster
         self._study, self._epoch = self._state.study, self._state.epoch
         self._clock = ActiveClock(plan.lease_seconds, clock)
         self._drained = ""
@@ -200,6 +200,16 @@ class StudyKeeper:
                 silent=tuple(self._silent),
             )
 
+    @property
+    def history(self) -> StudyHistory:
+        """Past of the study, equal to that of the ledger between two calls."""
+        return self._state.history
+
+    @property
+    def proposer(self) -> Proposer:
+        """Proposals of the study."""
+        return self._state.proposer
+
     def progress(self) -> Progress:
         """Return the progress of the study."""
         with self._lock:
@@ -249,7 +259,7 @@ class StudyKeeper:
             )
 
     def _is_done(self) -> bool:
-        return self._queue.is_empty and not self._roster.trials
+        return self._queue.is_empty and not self._roster.leases
 
     def _record_heartbeat(self, worker: str) -> None:
         """Record a heartbeat of a worker, renew its leases, and check for silent workers."""
@@ -268,8 +278,8 @@ class StudyKeeper:
         for number in self._ledger.to_stop(self._study.id):
             if number is None:
                 self.drain(STOPPED)
-            elif (held := self._roster.trials.get(number)) is not None and held.worker is not None:
-                self._results.fail(held, f"{STOPPED} at step {held.step}")
+            elif (held := self._roster.leases.get(number)) is not None and held.worker is not None:
+                self._results.fail(held, f"{STOPPED} at step {self._state.history[number].steps}")
 
     def _tick(self) -> None:
         self.hold()
@@ -288,10 +298,10 @@ class StudyKeeper:
             why, blamed = MACHINE_LOST, []
         else:
             blamed = held
-        for open_trial in blamed:
-            open_trial.losses += 1
-            if open_trial.losses >= MAX_LOSSES:
-                self._results.fail(open_trial, loss_reason(open_trial.losses, why))
+        for lease in blamed:
+            lease.losses += 1
+            if lease.losses >= MAX_LOSSES:
+                self._results.fail(lease, loss_reason(lease.losses, why))
         held = self._roster.held_by(worker)
         if held:
             self._ledger.release(self._study.id, self._epoch, worker, why)

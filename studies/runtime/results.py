@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from studies.errors import LaunchError
-from studies.ledger.reports import UnlinkedFiles
-from studies.pruning.rungs import Rule
+from studies.history.history import StudyHistory
+from studies.pruning.rungs import Rule, stop_reason
 from studies.records import Reading, TrialReport, TrialState
 from studies.runtime.messages import Decision
-from studies.runtime.roster import OpenTrial, is_by_loss
+from studies.runtime.roster import Lease
 from studies.runtime.state import StudyState
-from studies.surrogate.recorded_observations import loss_of
 from studies.win_probability import WinProbability
 
 
@@ -25,111 +24,103 @@ class Results:
 
     def settle(self, worker: str, reports: Sequence[TrialReport]) -> tuple[Decision, ...]:
         """Decide on the trials of some reports and record everything in one transaction."""
-        decided_reports: list[tuple[TrialReport, OpenTrial | None]] = []
-        ended: set[int] = set()
         win_probabilities = self._win_probabilities(worker, reports)
+        history, decided, ended = self._state.history, [], set[int]()
         for report in reports:
             held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
-            decided = report if held is None else self._decide(held, report, win_probabilities.get(report.trial))
-            if held is not None and decided.state.is_terminal:
-                ended.add(report.trial)
-            decided_reports.append((decided, held))
-        given = [report for report, held in decided_reports if held is not None and _has_content(report)]
-        dropped = iter(self._state.ledger.settle_all(self._state.study.id, self._state.epoch, given) if given else ())
-        decisions: list[Decision] = []
-        for report, held in decided_reports:
-            decision = Decision.STOP if report.state.is_terminal else Decision.GO_ON
-            if held is None:
-                decision = Decision.ABANDON
-                if report.artefact is not None:  # a late report, whose file may be an earlier report's
-                    named = self._state.ledger.artefacts(self._state.study.id, report.trial)
-                    self._state.delete({report.artefact.path} - {artefact.path for artefact in named})
-            elif _has_content(report):
-                self._apply(held, report, next(dropped))
-            decisions.append(decision)
-        return tuple(decisions)
+            if held is not None:
+                report = self._decide(history, report, win_probabilities.get(report.trial))
+                history = history.reported(report)
+                ended |= {report.trial} if report.state.is_terminal else set()
+            decided.append((report, held))
+        self._record([(report, held) for report, held in decided if held is not None and _has_content(report)])
+        return tuple(self._decision(report, held) for report, held in decided)
 
-    def fail(self, open_trial: OpenTrial, reason: str) -> None:
+    def fail(self, lease: Lease, reason: str) -> None:
         """End a trial without a report."""
-        number, attempt = open_trial.trial.number, open_trial.attempt
-        report = TrialReport(trial=number, attempt=attempt, state=TrialState.FAILED, reason=reason)
-        (dropped,) = self._state.ledger.settle_all(self._state.study.id, self._state.epoch, [report])
-        self._apply(open_trial, report, dropped)
+        failed = TrialReport(trial=lease.trial, attempt=lease.attempt, state=TrialState.FAILED, reason=reason)
+        self._record([(failed, lease)])
 
     def _win_probabilities(self, worker: str, reports: Sequence[TrialReport]) -> Mapping[int, WinProbability]:
         """Return the win probability of each trial at a rung, given all readings of the call."""
         if self._plan.rungs.rule is not Rule.CHANCE:
             return {}
-        arrived: set[int] = set()
-        at_rungs: list[int] = []
+        history, arrived, at_rungs = self._state.history, set[int](), []
         for report in reports:
             number, reading = report.trial, report.reading
             held = None if number in arrived else self._state.roster.held(number, report.attempt, worker)
             if held is None or reading is None or report.state.is_terminal or not _is_finite(reading):
                 continue
             arrived.add(number)
-            self._state.proposer.add_reading(number, reading.step, reading.score, loss_of(reading))
+            history = history.reported(report)
             # replicates are not pruned
-            if held.trial.replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
+            if history[number].replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
                 at_rungs.append(number)
-        return self._state.proposer.win_probabilities(at_rungs) if at_rungs else {}
+        return self._state.proposer.win_probabilities(history, at_rungs) if at_rungs else {}
 
     def _decide(
-        self, open_trial: OpenTrial, report: TrialReport, win_probability: WinProbability | None
+        self, history: StudyHistory, report: TrialReport, win_probability: WinProbability | None
     ) -> TrialReport:
         """Return a report as it is recorded: its finite reading with the rung, and the state of the trial after it."""
         if (reading := report.reading) is None:
             return report
         reading = replace(reading, rung=self._plan.rungs.rung_at(reading.step))
         if not report.state.is_terminal:
-            if reading.examples is not None:
-                self._state.rungs.remember(report.trial, reading.step, reading.examples)
-            state, reason = self._verdict(open_trial, reading, win_probability)
+            state, reason = self._verdict(history, replace(report, reading=reading), win_probability)
             score = reading.score if state is TrialState.COMPLETE else None
             report = replace(report, state=state, score=score, reason=reason)
         return replace(report, reading=reading if _is_finite(reading) else None)
 
     def _verdict(
-        self, open_trial: OpenTrial, reading: Reading, win_probability: WinProbability | None
+        self, history: StudyHistory, report: TrialReport, win_probability: WinProbability | None
     ) -> tuple[TrialState, str | None]:
-        """Return the state of a trial after a reading, and the reason if it was stopped."""
+        """Return the state of a trial after a report, and the reason if it was stopped."""
+        reading = report.reading
+        if reading is None:
+            return TrialState.RUNNING, None
         if not math.isfinite(reading.score):
             return TrialState.FAILED, f"score is {reading.score} at step {reading.step}"
         if not math.isfinite(reading.train_loss):
             return TrialState.FAILED, f"loss is {reading.train_loss} at step {reading.step}"
         if reading.step >= self._plan.training.steps:
             return TrialState.COMPLETE, None
-        trial, bare = open_trial.trial, replace(reading, examples=None)  # as a new keeper would read it
         # a rung passed by an earlier attempt stays passed, and replicates are not pruned
-        if trial.replicate_of is not None or not self._state.rungs.add(bare, trial, size=self._state.size(trial)):
+        trial = history[report.trial]
+        if trial.replicate_of is not None or history.reading_at(trial.number, reading.step) is not None:
             return TrialState.RUNNING, None
-        reason = self._state.rungs.verdict(reading, win_probability)
+        reason = stop_reason(self._plan.rungs, history.reported(report), reading, win_probability)
         return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
-    def _apply(self, open_trial: OpenTrial, report: TrialReport, dropped: UnlinkedFiles | None) -> None:
-        """Update the state in memory with a recorded report."""
-        number = report.trial
-        if dropped is None:
-            raise LaunchError(
-                f"the ledger must contain attempt {open_trial.attempt} of trial {number}; it does not. "
-                "Run 'deltaspace verify'."
-            )
-        self._state.delete(dropped)
-        if (reading := report.reading) is not None:
-            self._state.proposer.add_reading(number, reading.step, reading.score, loss_of(reading))
-            if reading.step > open_trial.step:  # a repeated measurement is no progress
-                open_trial.losses = self._state.crashes = 0
-            self._state.pace.add_steps(self._state.clock(), reading.step - open_trial.step)
-            open_trial.step, open_trial.last_score = reading.step, reading.score
-            open_trial.is_by_loss = is_by_loss([reading])
-        if not report.state.is_terminal:
+    def _record(self, given: Sequence[tuple[TrialReport, Lease]]) -> None:
+        """Record reports in one transaction, then in memory."""
+        if not given:
             return
-        open_trial.trial = replace(open_trial.trial, state=report.state, score=report.score, reason=report.reason)
-        del self._state.roster.trials[number]
-        self._state.count_transition(TrialState.RUNNING, report.state)
-        size = None if self._plan.goal is None else self._state.size(open_trial.trial)
-        self._state.proposer.end_trial(number, report.state, report.score, size=size)
-        self._state.tally.add(open_trial)
+        state = self._state
+        settled = state.ledger.settle_all(state.study.id, state.epoch, [report for report, _ in given])
+        for (report, lease), one in zip(given, settled, strict=True):
+            if one is None:
+                raise LaunchError(
+                    f"the ledger must contain attempt {lease.attempt} of trial {lease.trial}; it does not. "
+                    "Run 'deltaspace verify'."
+                )
+            state.delete(one.unlinked)
+            if (reading := report.reading) is not None:
+                steps = reading.step - state.history[lease.trial].steps
+                if steps > 0:  # a repeated measurement is no progress
+                    lease.losses = state.crashes = 0
+                state.pace.add_steps(state.clock(), steps)
+            state.history = state.history.reported(report, one.ended_at)
+            if report.state.is_terminal:
+                del state.roster.leases[lease.trial]
+
+    def _decision(self, report: TrialReport, held: Lease | None) -> Decision:
+        """Return the decision on the trial of a recorded report, or of one whose lease its worker has lost."""
+        if held is not None:
+            return Decision.STOP if report.state.is_terminal else Decision.GO_ON
+        if report.artefact is not None:  # a late report, whose file may be an earlier report's
+            named = self._state.ledger.artefacts(self._state.study.id, report.trial)
+            self._state.delete({report.artefact.path} - {artefact.path for artefact in named})
+        return Decision.ABANDON
 
 
 def _is_finite(reading: Reading) -> bool:

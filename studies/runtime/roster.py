@@ -1,37 +1,29 @@
-"""Open trials and workers of a keeper, in memory; rebuilt at every takeover."""
+"""Leases and workers of a keeper, in memory; read from the ledger at every takeover."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_space.configuration import structures
-from studies.records import Reading, TrialRecord, TrialState
-from studies.runtime.progress import TrialProgress
-from trial_runner.tasks.evaluation import PROXY_LOSS
+from studies.records import TrialRecord
 
 MAX_LOSSES = 3
 """Number of losses in a row without a reading after which a trial fails, since it may kill its workers."""
 
 
 @dataclass(slots=True, kw_only=True)
-class OpenTrial:
+class Lease:
     """Queued or running trial.
 
     Attributes:
-        trial: Recorded trial; its state is current only once it has ended.
+        trial: Number of the trial.
         attempt: Newest attempt; 0 before the first.
         worker: Worker that holds it; None while it is queued.
-        step: Optimizer steps at its newest reading.
-        last_score: Score of its newest reading.
-        is_by_loss: Whether that is the loss in place of the metric.
         losses: Lost attempts in a row since its newest reading.
     """
 
-    trial: TrialRecord
+    trial: int
     attempt: int
     worker: str | None = None
-    step: int = 0
-    last_score: float | None = None
-    is_by_loss: bool = False
     losses: int = 0
 
     @property
@@ -39,38 +31,17 @@ class OpenTrial:
         """Whether one more loss ends it; until its next reading it runs alone, to protect other trials."""
         return self.losses >= MAX_LOSSES - 1
 
-    @property
-    def structures(self) -> frozenset[Hashable]:
-        """Keys by which similar trials are grouped in packs; see `search_space.configuration`."""
-        return structures(self.trial.configuration)
-
-    def as_progress(self) -> TrialProgress:
-        """Return the trial as live views show it, running or ended."""
-        trial, has_ended = self.trial, self.trial.state.is_terminal
-        return TrialProgress(
-            number=trial.number,
-            method=trial.method,
-            description=trial.description,
-            state=trial.state if has_ended else TrialState.RUNNING,
-            step=self.step,
-            score=self.last_score if trial.score is None else trial.score,
-            is_by_loss=self.is_by_loss and trial.score is None,
-            stored_parameters=trial.stored_parameters,
-            worker=None if has_ended else self.worker,
-            reason=trial.reason,
-        )
-
 
 @dataclass(slots=True)
 class Roster:
-    """Open trials and workers.
+    """Leases of the open trials, and workers.
 
     Attributes:
-        trials: Open trials by number.
+        leases: Leases of the open trials by number.
         loaded: Workers that have loaded everything and have requested trials.
     """
 
-    trials: dict[int, OpenTrial] = field(default_factory=dict)
+    leases: dict[int, Lease] = field(default_factory=dict)
     _incarnations: dict[str, str] = field(default_factory=dict)
     _last_heartbeats: dict[str, float] = field(default_factory=dict)
     _renewed_at: dict[str, float] = field(default_factory=dict)
@@ -78,27 +49,28 @@ class Roster:
 
     def queued(self) -> list[int]:
         """Return the numbers of the queued trials, lowest first."""
-        return sorted(number for number, open_trial in self.trials.items() if open_trial.worker is None)
+        return sorted(number for number, lease in self.leases.items() if lease.worker is None)
 
-    def choose_queued(self, worker: str, slots: int) -> list[int]:
+    def choose_queued(self, worker: str, slots: int, history: Sequence[TrialRecord]) -> list[int]:
         """Return queued trials for a worker's free slots, those that group best with the trials it holds.
 
-        The choice changes neither trials nor proposals. A worker without trials gets one suspect alone; one with
-        trials gets no suspect.
+        Trials are grouped in packs by `search_space.configuration.structures`. The choice changes neither trials nor
+        proposals. A worker without trials gets one suspect alone; one with trials gets no suspect.
         """
-        suspects = [number for number in self.queued() if self.trials[number].is_suspect]
+        suspects = [number for number in self.queued() if self.leases[number].is_suspect]
         if suspects and not self.held_by(worker):
             return suspects[: min(1, max(0, slots))]
         waiting = [number for number in self.queued() if number not in suspects]
         if len(waiting) <= slots:
             return waiting
-        grouped = {kind for open_trial in self.held_by(worker) for kind in open_trial.structures}
+        grouped = {kind for lease in self.held_by(worker) for kind in structures(history[lease.trial].configuration)}
+        kinds = {number: structures(history[number].configuration) for number in waiting}
         chosen: list[int] = []
         for _ in range(max(0, slots)):
-            best = max(waiting, key=lambda number: (len(grouped & self.trials[number].structures), -number))
+            best = max(waiting, key=lambda number: (len(grouped & kinds[number]), -number))
             waiting.remove(best)
             chosen.append(best)
-            grouped |= self.trials[best].structures
+            grouped |= kinds[best]
         return chosen
 
     def fair_share(self, waiting: int) -> int:
@@ -108,17 +80,17 @@ class Roster:
         """
         return -(-waiting // max(1, len(self._last_heartbeats)))
 
-    def held_by(self, worker: str) -> list[OpenTrial]:
-        """Return the trials of a worker, lowest number first."""
-        held = [open_trial for open_trial in self.trials.values() if open_trial.worker == worker]
-        return sorted(held, key=lambda open_trial: open_trial.trial.number)
+    def held_by(self, worker: str) -> list[Lease]:
+        """Return the leases of a worker, lowest number first."""
+        held = [lease for lease in self.leases.values() if lease.worker == worker]
+        return sorted(held, key=lambda lease: lease.trial)
 
-    def held(self, number: int, attempt: int, worker: str) -> OpenTrial | None:
-        """Return the open trial if this attempt at it is the worker's, else None."""
-        open_trial = self.trials.get(number)
-        if open_trial is None or (open_trial.attempt, open_trial.worker) != (attempt, worker):
+    def held(self, number: int, attempt: int, worker: str) -> Lease | None:
+        """Return the lease of a trial if this attempt at it is the worker's, else None."""
+        lease = self.leases.get(number)
+        if lease is None or (lease.attempt, lease.worker) != (attempt, worker):
             return None
-        return open_trial
+        return lease
 
     def register(self, worker: str, active_seconds: float, now: float) -> str | None:
         """Register an incarnation of a worker; return the one it replaces, if any.
@@ -171,20 +143,3 @@ class Roster:
         """Stop waiting for a worker."""
         self._last_heartbeats.pop(worker, None)
         self._renewed_at.pop(worker, None)
-
-
-def open_trial_of(trial: TrialRecord, readings: Sequence[Reading], losses: int = 0) -> OpenTrial:
-    """Return the open trial of a recorded one."""
-    return OpenTrial(
-        trial=trial,
-        attempt=trial.attempt,
-        step=trial.steps,
-        last_score=trial.last_score,
-        is_by_loss=is_by_loss(readings),
-        losses=losses,
-    )
-
-
-def is_by_loss(readings: Sequence[Reading]) -> bool:
-    """Return whether the newest reading is scored by its loss in place of the metric."""
-    return bool(readings) and PROXY_LOSS in readings[-1].metrics

@@ -1,39 +1,40 @@
 """State of a study in its keeper, in memory; rebuilt from the ledger at every takeover."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
+from search_space.space.space import SearchSpace
 from search_space.space.trial_protocol import Parameter
 from studies.errors import DamagedError
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
 from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
-from studies.pruning.rungs import Rule, RungBoard
-from studies.records import EventKind, Reading, StudyRecord, TrialRecord, TrialState
+from studies.records import EventKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
 from studies.runtime.progress import Clock, Pace, Progress
-from studies.runtime.roster import MAX_LOSSES, OpenTrial, Roster, open_trial_of
+from studies.runtime.roster import MAX_LOSSES, Lease, Roster
 from studies.runtime.study_plan import StudyPlan
-from studies.runtime.tally import build_tally
+from studies.runtime.summary import EndedTrials, trial_progress
 from studies.search.proposer import Proposer
 from studies.search.samplers import sampler_of
-from studies.surrogate.recorded_observations import ObservationModel
 from trial_runner.tasks.metrics.classes import ACCURACY
 
 
-def replay(proposer: Proposer, trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]]) -> None:
-    """Load the history of a ledger into a new proposer; readings are by trial number.
+def check_proposals(space: SearchSpace, trials: Iterable[TrialRecord]) -> None:
+    """Check that recorded proposals can be those of a space.
 
     Raises:
-        DamagedError: If a trial's proposal cannot be one of the space.
+        DamagedError: If one cannot.
     """
-    parameters = proposer.space.parameters()
+    parameters = space.parameters()
     for trial in trials:
         for name, value in trial.proposal.items() if trial.method is None else ():
             if not _is_answer(parameters.get(name), value):
                 error = ValueError(f"trial {trial.number} has '{name}' = {value!r}")
                 raise DamagedError.of("proposals of the study's space", error)
-    proposer.replay(trials, readings)
 
 
 def _is_answer(parameter: Parameter | None, value: object) -> bool:
@@ -52,11 +53,9 @@ class StudyState:
         ledger: Ledger of the study.
         study: Record of the study at the takeover.
         epoch: Epoch of this keeper's writes.
-        proposer: Proposer with the whole history.
-        rungs: Readings at rungs.
-        roster: Open trials and workers.
-        tally: Ended trials.
-        counts: Number of trials by state.
+        history: Past of the study; equal to that of the ledger between two calls.
+        proposer: Proposals of the study.
+        roster: Leases and workers.
         pace: Estimate of the remaining time.
         crashes: Worker crashes in a row since the last reading.
     """
@@ -75,13 +74,26 @@ class StudyState:
         self.ledger.place(self.study.id, self.epoch, plan.artefacts)
         self.pace = Pace()
         self.roster = Roster()
-        self.counts = dict.fromkeys(TrialState, 0)
         self.crashes = 0
         self._refused: set[Path] = set()
         self._began_at = clock()
         self.delete(self._fail_lost_trials())
         self.ledger.release(self.study.id, self.epoch, None, "its keeper was replaced")
-        self._rebuild()
+        self.history = self._recorded()
+        self._ended_before = sum(trial.state.is_terminal for trial in self.history)
+        losses = self.ledger.losses(self.study.id)
+        self.roster.leases = {
+            one.number: Lease(trial=one.number, attempt=one.attempt, losses=losses.get(one.number, 0))
+            for one in self.history
+            if not one.state.is_terminal
+        }
+        self.proposer = Proposer(
+            plan.space,
+            sampler=sampler_of(plan.sampler),
+            seed=plan.seed,
+            initial_design=plan.initial_design,
+            goal=plan.goal,
+        )
         self.sweep()
 
     def _fail_lost_trials(self) -> list[str]:
@@ -99,37 +111,17 @@ class StudyState:
                 dropped += self.ledger.settle(*key, state=TrialState.FAILED, reason=reason) or ()
         return dropped
 
-    def _rebuild(self) -> None:
-        """Read the ledger into memory."""
-        trials = self.ledger.trials(self.study.id)
-        by_trial = self.ledger.readings_by_trial(self.study.id)
-        plan = self.plan
-        self.proposer = Proposer(
-            plan.space,
-            sampler=sampler_of(plan.sampler),
-            seed=plan.seed,
-            initial_design=plan.initial_design,
-            model=ObservationModel(
-                steps=plan.training.steps,
-                examples=plan.rungs.examples,
-                rung_examples=plan.rungs.rung_examples,
-                goal=plan.goal,
-            ),
-        )
-        replay(self.proposer, trials, by_trial)
-        self.rungs = RungBoard(plan.rungs)
-        if plan.rungs.rule is Rule.SIGNIFICANCE:
-            for examples in self.ledger.examples(self.study.id):
-                self.rungs.remember(examples.trial, examples.step, examples)
-        losses = self.ledger.losses(self.study.id)
-        for trial in trials:
-            known = by_trial.get(trial.number, ())
-            for reading in known if trial.replicate_of is None else ():
-                self.rungs.add(reading, trial, size=self.size(trial))
-            self.counts[trial.state] += 1
-            if not trial.state.is_terminal:
-                self.roster.trials[trial.number] = open_trial_of(trial, known, losses.get(trial.number, 0))
-        self.tally = build_tally(plan, trials, by_trial)
+    def _recorded(self) -> StudyHistory:
+        """Return the history in the ledger.
+
+        Raises:
+            DamagedError: If a trial's proposal cannot be one of the space.
+        """
+        rungs = self.plan.rungs
+        noise = ScoreNoise(steps=self.plan.training.steps, examples=rungs.examples, rung_examples=rungs.rung_examples)
+        history = self.ledger.history(self.study.id, noise)
+        check_proposals(self.plan.space, history)
+        return history
 
     def record_event(self, kind: EventKind, text: str) -> None:
         """Record an event."""
@@ -151,21 +143,16 @@ class StudyState:
                 self._refused.add(path)
                 self.record_event(EventKind.UNDELETED, f"{path} cannot be deleted: {why}")
 
-    def size(self, trial: TrialRecord) -> float:
-        """Return the size of a trial by the size goal; 0 without one."""
-        return 0.0 if self.plan.goal is None else self.plan.goal.size(trial)
-
-    def count_transition(self, before: TrialState | None, after: TrialState) -> None:
-        """Update the counts for a trial that changes its state."""
-        if before is not None:
-            self.counts[before] -= 1
-        self.counts[after] += 1
-
-    def queue(self, held: Sequence[OpenTrial]) -> None:
+    def queue(self, held: Sequence[Lease]) -> None:
         """Requeue trials for another worker."""
-        for open_trial in held:
-            open_trial.worker = None
-            self.count_transition(TrialState.RUNNING, TrialState.QUEUED)
+        for lease in held:
+            lease.worker = None
+            self.history = self.history.changed(lease.trial, state=TrialState.QUEUED)
+
+    @cached_property
+    def _has_best(self) -> bool:
+        """Whether a best trial is searched; trials of a confirmation are seeds of a few configurations."""
+        return self.plan.training.measured_split == "validation"
 
     def progress(self, *, is_exhausted: bool) -> Progress:
         """Return the progress of the study.
@@ -173,30 +160,37 @@ class StudyState:
         Args:
             is_exhausted: Whether nothing more can be proposed.
         """
+        history, ended = self.history, EndedTrials.of(self.history, has_best=self._has_best)
+        leases = sorted(self.roster.leases.items())
         return Progress(
             study=self.study.name,
             metric=self.study.metric,
-            counts=dict(self.counts),
+            counts=history.counts,
             target_trials=self.plan.target_trials,
             steps=self.plan.training.steps,
-            top=self.tally.top,
-            course=self.tally.improvements,
-            just_ended=self.tally.just_ended,
-            ended_here=self.tally.ended_here,
-            head_only=self.tally.head_only,
-            constant=self.tally.constant,
+            top=tuple(ended.best_trials(history)),
+            course=ended.rises,
+            just_ended=tuple(ended.last(history)),
+            ended_here=len(ended.trials) - self._ended_before,
+            head_only=ended.head_only,
+            constant=self.plan.constant_score,
             examples=self.plan.rungs.example_counts if self.study.metric == ACCURACY.name else None,
             budget_parameters=self.study.budget_parameters,
             seconds_elapsed=self.clock() - self._began_at,
-            left=self.pace.left(self.clock(), self._steps_left(is_exhausted=is_exhausted)),
-            running=tuple(one.as_progress() for _, one in sorted(self.roster.trials.items()) if one.worker is not None),
+            left=self.pace.left(self.clock(), self._steps_left(ended, is_exhausted=is_exhausted)),
+            running=tuple(
+                trial_progress(history[number], history, lease.worker)
+                for number, lease in leases
+                if lease.worker is not None
+            ),
         )
 
-    def _steps_left(self, *, is_exhausted: bool) -> float:
+    def _steps_left(self, ended: EndedTrials, *, is_exhausted: bool) -> float:
         """Return the expected remaining steps: open ones run to the end, later ones as far as the ended ones."""
         steps = self.plan.training.steps
-        to_come = 0 if is_exhausted else max(0, self.plan.target_trials - sum(self.counts.values()))
-        return sum(steps - one.step for one in self.roster.trials.values()) + to_come * self.tally.expected_steps
+        to_come = 0 if is_exhausted else max(0, self.plan.target_trials - len(self.history))
+        open_steps = sum(steps - self.history[number].steps for number in self.roster.leases)
+        return open_steps + to_come * ended.expected_steps(steps)
 
 
 def loss_reason(losses: int, why: str) -> str:

@@ -1,14 +1,14 @@
 """Next trials of a study: queued ones, proposals of the search, and replicates of the finalists at the end."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 
 from studies.analysis.ranks import ranking_of
 from studies.errors import LaunchError
+from studies.history.history import StudyHistory
 from studies.ledger.files import is_own_file
 from studies.records import ArtefactRecord, EventKind, TrialRecord, TrialState
 from studies.runtime.replicates import ReplicateRound, finalists_of, replicate, round_of, rounds
-from studies.runtime.roster import OpenTrial
+from studies.runtime.roster import Lease
 from studies.runtime.state import StudyState
 from studies.search.candidates import new_trial, trial_request
 from studies.search.proposer import SpaceExhausted
@@ -30,15 +30,15 @@ class TrialQueue:
         self.exhausted = ""
         self._state = state
         self._plan = plan = state.plan
-        self._proposer = state.proposer
         # a study of published methods alone has no finalists
         self._rounds = rounds(plan.replicates if plan.space.trees else 0, target_trials=plan.target_trials)
         self._finalists: dict[int, tuple[TrialRecord, ...]] = {}
+        self._left_out: set[str] = set()
 
     @property
     def is_empty(self) -> bool:
         """Whether all trials have begun."""
-        return self._proposer.next_number >= self._plan.target_trials or bool(self.exhausted)
+        return len(self._state.history) >= self._plan.target_trials or bool(self.exhausted)
 
     def prepare(self) -> bool:
         """Propose a trial ahead of need, so that no worker waits for it; return False if it is too early.
@@ -46,36 +46,36 @@ class TrialQueue:
         It is recorded at once from the data of that moment, so later reports do not invalidate it, and a takeover
         finds it.
         """
-        state, roster = self._state, self._state.roster
+        roster = self._state.roster
         waiting = len(roster.queued())
-        if waiting >= (len(roster.trials) - waiting) // AHEAD_PER:
+        if waiting >= (len(roster.leases) - waiting) // AHEAD_PER:
             return False
-        new = self._take(1, before=roster.trials)
-        for trial in new:
-            state.ledger.add_trials(state.study.id, state.epoch, [trial])
-            roster.trials[trial.number] = OpenTrial(trial=trial, attempt=0)
-            state.count_transition(None, TrialState.QUEUED)
-        return bool(new)
+        return bool(self._add(self._take(1)))
+
+    def _add(self, new: Sequence[TrialRecord], worker: str | None = None) -> list[TrialRecord]:
+        """Record new trials, queued or as the first attempt of a worker."""
+        state, seconds = self._state, self._plan.lease_seconds
+        recorded = state.ledger.add_trials(state.study.id, state.epoch, new, worker=worker, lease_seconds=seconds)
+        state.history = state.history.added(recorded)
+        for trial in recorded:
+            state.roster.leases[trial.number] = Lease(trial=trial.number, attempt=trial.attempt, worker=worker)
+        return recorded
 
     def lease(self, worker: str, slots: int) -> Iterator[TrialRequest]:
         """Lease at most ``slots`` trials: queued ones first, then new ones. A suspect is leased alone."""
         state, roster = self._state, self._state.roster
-        if any(open_trial.is_suspect for open_trial in roster.held_by(worker)):
+        if any(lease.is_suspect for lease in roster.held_by(worker)):
             return
-        to_propose = max(0, self._plan.target_trials - self._proposer.next_number)
+        to_propose = max(0, self._plan.target_trials - len(state.history))
         slots = min(slots, roster.fair_share(len(roster.queued()) + to_propose))
-        queued = roster.choose_queued(worker, slots)
+        queued = roster.choose_queued(worker, slots, state.history)
         yield from self._lease_queued(worker, queued)
-        if any(roster.trials[number].is_suspect for number in queued):
+        if any(roster.leases[number].is_suspect for number in queued):
             return
-        new = self._take(slots - len(queued), before=roster.trials)
+        new = self._take(slots - len(queued))
         if new:
             state.pace.begin(state.clock())
-            seconds = self._plan.lease_seconds
-            state.ledger.add_trials(state.study.id, state.epoch, new, worker=worker, lease_seconds=seconds)
-        for trial in new:
-            roster.trials[trial.number] = OpenTrial(trial=trial, attempt=1, worker=worker)
-            state.count_transition(None, TrialState.RUNNING)
+        for trial in self._add(new, worker) if new else ():
             yield trial_request(trial, attempt=1, plan=self._plan.training)
 
     def _lease_queued(self, worker: str, numbers: Sequence[int]) -> Iterator[TrialRequest]:
@@ -87,10 +87,10 @@ class TrialQueue:
         for number, attempt in zip(numbers, attempts, strict=True):
             if attempt is None:
                 raise LaunchError(f"trial {number} must be queued in the ledger; it is not. Run 'deltaspace verify'.")
-            open_trial = state.roster.trials[number]
-            open_trial.attempt, open_trial.worker = attempt.attempt, worker
-            state.count_transition(TrialState.QUEUED, TrialState.RUNNING)
-            yield trial_request(open_trial.trial, attempt=attempt.attempt, plan=self._plan.training)
+            lease = state.roster.leases[number]
+            lease.attempt, lease.worker = attempt.attempt, worker
+            state.history = state.history.changed(number, state=TrialState.RUNNING, attempt=attempt.attempt)
+            yield trial_request(state.history[number], attempt=attempt.attempt, plan=self._plan.training)
 
     def snapshots(self, requests: Iterable[TrialRequest]) -> tuple[ArtefactRecord, ...]:
         """Return the snapshots of earlier attempts at the trials, the newest of each first."""
@@ -99,50 +99,43 @@ class TrialQueue:
         kept = (one for trial in retried for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
         return tuple(sorted((one for one in kept if is_own_file(study, one.path)), key=lambda one: -one.step))
 
-    def _take(self, count: int, *, before: Collection[int]) -> list[TrialRecord]:
-        """Return at most ``count`` new trials, fewer where a round of replicates must wait for open trials.
-
-        Args:
-            count: Largest number of trials.
-            before: Numbers of the open trials.
-        """
-        trials: list[TrialRecord] = []
-        while len(trials) < count and self._proposer.next_number < self._plan.target_trials and not self.exhausted:
-            one = None if self._proposer.is_initial_design else round_of(self._proposer.next_number, self._rounds)
-            open_trials = chain(before, (trial.number for trial in trials))
-            if one is not None and any(number < one.begins_at for number in open_trials):
+    def _take(self, count: int) -> list[TrialRecord]:
+        """Return at most ``count`` new trials, fewer where a round of replicates must wait for open trials."""
+        history, target, before = self._state.history, self._plan.target_trials, len(self._state.history)
+        while len(history) < min(target, before + count) and not self.exhausted:
+            is_design = self._state.proposer.is_initial_design(history)
+            one = None if is_design else round_of(len(history), self._rounds)
+            # a round begins when all trials before it have ended
+            if one is not None and any(not trial.state.is_terminal for trial in history[: one.begins_at]):
                 break
-            replicate_trial = None if one is None else self._replicate(one)
-            trial = self._proposed() if replicate_trial is None else replicate_trial
-            if trial is not None:
-                trials.append(trial)
-        return trials
+            trial = None if one is None else self._replicate(history, one)
+            trial = self._proposed(history) if trial is None else trial
+            history = history if trial is None else history.added([trial])
+        return list(history[before:])
 
-    def _replicate(self, one: ReplicateRound) -> TrialRecord | None:
+    def _replicate(self, history: StudyHistory, one: ReplicateRound) -> TrialRecord | None:
         """Return the next trial of a round that may begin; None without finalists."""
         if one.begins_at not in self._finalists:
-            before = self._state.ledger.trials(self._state.study.id)[: one.begins_at]
+            before = history[: one.begins_at]
             ranked = ranking_of(self._state.ledger, self._state.study, before).trials
             complete = [before[each.number] for each in ranked if each.state is TrialState.COMPLETE]
             self._finalists[one.begins_at] = finalists_of(one, complete)
         finalists = self._finalists[one.begins_at]
-        trial = replicate(self._proposer.next_number, one, finalists, study_seed=self._plan.seed)
-        if trial is not None:
-            self._proposer.add_replicate(trial)
-        return trial
+        return replicate(len(history), one, finalists, study_seed=self._plan.seed)
 
-    def _proposed(self) -> TrialRecord | None:
+    def _proposed(self, history: StudyHistory) -> TrialRecord | None:
         """Return the next proposal of the search; None if it is exhausted."""
-        plan, left_out, number = self._plan, set(self._proposer.left_out), self._proposer.next_number
-        candidate = None
+        plan, proposer, candidate = self._plan, self._state.proposer, None
         try:
-            candidate = self._proposer.propose()
+            candidate = proposer.propose(history)
         except SpaceExhausted as reason:
             self.exhausted = str(reason)
             self._state.record_event(EventKind.EXHAUSTED, self.exhausted)
-        for method in set(self._proposer.left_out) - left_out:
-            self._state.record_event(EventKind.LEFT_OUT, f"{method}: {self._proposer.left_out[method]}")
+        for method, why in proposer.left_out.items():
+            if method not in self._left_out:
+                self._left_out.add(method)
+                self._state.record_event(EventKind.LEFT_OUT, f"{method}: {why}")
         if candidate is None:
             return None
-        seed, heads = plan.seed, plan.head_parameters
-        return new_trial(candidate, plan.space.shape, number=number, study_seed=seed, head_parameters=heads)
+        number, heads = len(history), plan.head_parameters
+        return new_trial(candidate, plan.space.shape, number=number, study_seed=plan.seed, head_parameters=heads)

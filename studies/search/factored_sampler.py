@@ -2,8 +2,9 @@
 
 import copy
 import math
-import random
-from collections.abc import Sequence
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Self
 
 from optuna.distributions import BaseDistribution
@@ -13,29 +14,23 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from search_space.errors import BudgetError, InvalidEditError
-from search_space.space.space import HEAD_RATE, METHOD, Candidate
-from studies.records import TrialState
-from studies.search.optuna_history import ProposalStorage, distributions
+from search_space.space.space import METHOD, Candidate
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
+from studies.records import Reading, TrialRecord, TrialState
+from studies.search.candidates import new_trial
+from studies.search.optuna_history import distributions
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.features import lr_at
-from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 
-_STATES = {
+_STATES: Mapping[OptunaState, TrialState] = {
     OptunaState.COMPLETE: TrialState.COMPLETE,
     OptunaState.PRUNED: TrialState.PRUNED,
     OptunaState.RUNNING: TrialState.RUNNING,
     OptunaState.WAITING: TrialState.QUEUED,
 }
-
-
-_UNIFORM_FRACTION = 1 / 3
-"""Share of the trials whose head rate is drawn from the whole range."""
-_LOCAL_LOG_STD = 0.35
-"""Standard deviation of the natural logarithm of the other rates about that of a top trial."""
-_TOP_FRACTION = 4
-"""One trial in this many is a top trial."""
 
 
 class FactoredSampler(BaseSampler):
@@ -47,42 +42,43 @@ class FactoredSampler(BaseSampler):
 
     Attributes:
         search: Factored search of the space.
+        candidate: Candidate of the newest trial; None if no new one was drawn, or before a trial.
     """
 
     def __init__(self, search: FactoredSearch) -> None:
         """Prepare for studies of the search's space."""
         self.search = search
+        self.candidate: Candidate | None = None
         self._space = search.space
+        self._history: StudyHistory | None = None
         self._retry = 0
         self._distributions = distributions(search.space)
         self._proposed: dict[int, dict[str, Any]] = {}
-        self._candidates: dict[str, Candidate | None] = {}
+        self._records: dict[str, TrialRecord | None] = {}
 
-    def at(self, number: int, retry: int) -> Self:
-        """Return the sampler for trial ``number`` after ``retry`` duplicate proposals."""
+    def of_proposal(self, history: StudyHistory, number: int, retry: int) -> Self:
+        """Return the sampler of one trial after ``retry`` duplicate proposals, given the history of its study."""
         sampler = copy.copy(self)
-        sampler._retry, sampler._proposed = retry, {}
+        sampler._history, sampler._retry, sampler._proposed = history, retry, {}
         return sampler
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Propose, so that the objective finds the name of a published method."""
+        self.candidate = None
         if METHOD in trial.user_attrs:
             ranges = self._space.options.learning_rates.items()
             self._proposed[trial.number] = {
                 f"learning_rate.{form}": lr_at(BEST_UNIT_LR, low, high) for form, (low, high) in ranges
             }
             return
-        history = self._history(study, trial)
-        candidate = self.search.candidate(history, number=trial.number, retry=self._retry)
-        if candidate is None:
+        history = self._history_of(study, trial) if self._history is None else self._history
+        self.candidate = self.search.candidate(history, number=trial.number, retry=self._retry)
+        if self.candidate is None:
             return
-        self._proposed[trial.number] = dict(candidate.parameters)
-        if HEAD_RATE in self._distributions:
-            rates = self._space.options.head_learning_rates or (1.0, 1.0)
-            self._proposed[trial.number][HEAD_RATE] = head_peak_lr(history, rates, self.search.seed, trial.number)
-        if candidate.method is not None:
-            study._storage.set_trial_user_attr(trial._trial_id, METHOD, candidate.method)
-            trial.user_attrs[METHOD] = candidate.method
+        self._proposed[trial.number] = dict(self.candidate.parameters)
+        if self.candidate.method is not None:
+            # the space makes it an attribute of the stored trial
+            trial.user_attrs[METHOD] = self.candidate.method
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Return every parameter of the space."""
@@ -101,61 +97,37 @@ class FactoredSampler(BaseSampler):
         seed = hashed_seed("independent", self.search.seed, trial.number, self._retry, param_name)
         return RandomSampler(seed=seed).sample_independent(study, trial, param_name, param_distribution)
 
-    def _history(self, study: Study, trial: FrozenTrial) -> Sequence[Observation]:
-        """Return the observations of a ledger, or those made of the trials of any Optuna study."""
-        if isinstance(study._storage, ProposalStorage):
-            return study._storage.observations
+    def _history_of(self, study: Study, trial: FrozenTrial) -> StudyHistory:
+        """Return the history of an Optuna study before a trial."""
         sign = -1.0 if study.directions[0] is StudyDirection.MINIMIZE else 1.0
         others = [one for one in study.get_trials(deepcopy=False) if one.number != trial.number]
         # the longest trial is a full one
         steps = max((max(one.intermediate_values, default=1) for one in others), default=1)
-        return [
-            Observation.of(candidate, number=one.number, state=_STATES[one.state], readings=_readings(one, steps, sign))
-            for one in others
-            if one.state in _STATES and (candidate := self._candidate(one)) is not None
-        ]
+        known = {one.number: record for one in others if (record := self._record(one)) is not None}
+        readings = {one.number: _readings(one, steps, sign) for one in others}
+        return StudyHistory.of(known.values(), readings, ScoreNoise(steps=steps))
 
-    def _candidate(self, trial: FrozenTrial) -> Candidate | None:
+    def _record(self, trial: FrozenTrial) -> TrialRecord | None:
+        """Return the record of an Optuna trial; None if it has failed, or is no proposal of the space."""
         method = trial.user_attrs.get(METHOD)
         key = f"{method} {sorted(trial.params.items())}"
-        if key not in self._candidates:
-            given = trial.params
-            try:
-                candidate = (
-                    self._space.suggest(given) if method is None else self._space.suggest_published(method, given)
-                )
-            except (KeyError, BudgetError, InvalidEditError):
-                candidate = None
-            self._candidates[key] = candidate
-        return self._candidates[key]
+        if key not in self._records:
+            given, space, record = trial.params, self._space, None
+            with suppress(KeyError, BudgetError, InvalidEditError):
+                candidate = space.suggest(given) if method is None else space.suggest_published(method, given)
+                record = new_trial(candidate, space.shape, head_parameters=0, description="")
+            self._records[key] = record
+        found = self._records[key]
+        if found is None or trial.state not in _STATES:
+            return None
+        return replace(found, number=trial.number, state=_STATES[trial.state])
 
 
-def _readings(trial: FrozenTrial, steps: int, sign: float) -> tuple[MeasuredScore, ...]:
-    scores = {step / steps: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
+def _readings(trial: FrozenTrial, steps: int, sign: float) -> list[Reading]:
+    scores = {step: score for step, score in trial.intermediate_values.items() if 0 < step < steps}
     if trial.values is not None and trial.state is OptunaState.COMPLETE:
-        scores[1.0] = trial.values[0]
-    return tuple(MeasuredScore(fraction=at, score=sign * score) for at, score in sorted(scores.items()))
-
-
-def head_peak_lr(history: Sequence[Observation], bounds: tuple[float, float], seed: int, number: int) -> float:
-    """Return a peak learning rate for the task head: near that of a top trial, or log-uniform. The model leaves it out.
-
-    Args:
-        history: Trials so far; complete ones with a head rate of their own are used.
-        bounds: Lowest and highest rate.
-        seed: Seed of the study.
-        number: Number of the trial.
-    """
-    low, high = bounds
-    draw = random.Random(hashed_seed("head rate", seed, number))
-    log_uniform = math.exp(draw.uniform(math.log(low), math.log(high)))
-    scores = [
-        (rate, max(one.readings, key=lambda read: read.fraction).score, one.number)
-        for one in history
-        if (rate := one.head_learning_rate) and one.state is TrialState.COMPLETE and one.readings
+        scores[steps] = trial.values[0]
+    return [
+        Reading(trial=trial.number, step=step, score=sign * score, train_loss=math.nan, seconds=0.0)
+        for step, score in sorted(scores.items())
     ]
-    ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
-    top = ranked[: len(ranked) // _TOP_FRACTION]
-    is_local, position, step = draw.random() >= _UNIFORM_FRACTION, draw.random(), draw.gauss(0.0, _LOCAL_LOG_STD)
-    rate = top[int(position * len(top))][0] * math.exp(step) if top and is_local else log_uniform
-    return min(max(rate, low), high)

@@ -28,12 +28,13 @@ from search_space.registry import Registry
 from search_space.space.space import SearchSpace
 from search_space.space.structure_draws import StructureDraws
 from studies.errors import LaunchError
+from studies.history.history import StudyHistory
+from studies.objectives import SizeGoal
 from studies.search.factored_sampler import FactoredSampler
 from studies.search.optuna_history import distributions
 from studies.search.warm_start import WarmStart
 from studies.seeds import hashed_seed
 from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings
-from studies.surrogate.recorded_observations import ObservationModel
 
 STARTUP_TRIALS = 10
 """Number of trials with a result before a model is fitted; until then proposals are random."""
@@ -41,8 +42,8 @@ STARTUP_TRIALS = 10
 POPULATION = 20
 """Complete trials per generation of NSGA-II; below Optuna's 50, since studies are small."""
 
-OfProposal = Callable[[int, int], BaseSampler]
-"""Function from the trial number and the number of duplicate proposals to the sampler of one proposal."""
+OfProposal = Callable[[StudyHistory, int, int], BaseSampler]
+"""Function from history, trial number and number of duplicate proposals to the sampler of one proposal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +51,13 @@ class Sampler:
     """Sampler that a study can choose.
 
     Attributes:
-        of: Function from space, study seed, warm start and observation model to the sampler of each proposal. Its draws
-            depend on these and on the visible trials alone.
+        of: Function from space, study seed, warm start and size goal to the sampler of each proposal. Its draws depend
+            on these and on the history alone.
         startup: Number of trials with a result before it is used; until then proposals are random.
         sees_published: Whether it receives published methods that the space can propose.
     """
 
-    of: Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]
+    of: Callable[[SearchSpace, int, WarmStart, SizeGoal | None], OfProposal]
     startup: int = 0
     sees_published: bool = True
 
@@ -101,7 +102,7 @@ def _at(space: BaseDistribution, x: float) -> Any:
 
 def seeded(
     make: Callable[..., BaseSampler], **options: Any
-) -> Callable[[SearchSpace, int, WarmStart, ObservationModel], OfProposal]:
+) -> Callable[[SearchSpace, int, WarmStart, SizeGoal | None], OfProposal]:
     """Return a function that makes a new sampler for every proposal, seeded by the study's seed and the trial number.
 
     Args:
@@ -109,8 +110,8 @@ def seeded(
         options: Other arguments.
     """
 
-    def of(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
-        def of_proposal(number: int, retry: int) -> BaseSampler:
+    def of(space: SearchSpace, seed: int, warm_start: WarmStart, goal: SizeGoal | None) -> OfProposal:
+        def of_proposal(history: StudyHistory, number: int, retry: int) -> BaseSampler:
             with warnings.catch_warnings():
                 # multivariate group TPE is an experimental argument of Optuna; it is the best by our own comparison
                 warnings.simplefilter("ignore", ExperimentalWarning)
@@ -121,18 +122,18 @@ def seeded(
     return of
 
 
-def _random(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
+def _random(space: SearchSpace, seed: int, warm_start: WarmStart, goal: SizeGoal | None) -> OfProposal:
     """Return samplers of structures, all equally likely, with numbers uniform in their ranges."""
     draws, spaces = StructureDraws(space, seed) if space.trees else None, distributions(space)
 
-    def of_proposal(number: int, retry: int) -> BaseSampler:
+    def of_proposal(history: StudyHistory, number: int, retry: int) -> BaseSampler:
         structure = {} if draws is None else draws.draw(number, retry)
         return PointSampler(structure, spaces, hashed_seed("sampler", seed, number, retry))
 
     return of_proposal
 
 
-def _qmc(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
+def _qmc(space: SearchSpace, seed: int, warm_start: WarmStart, goal: SizeGoal | None) -> OfProposal:
     """Return samplers of the points of a scrambled Sobol sequence over the whole space, one per trial number.
 
     Optuna's sampler counts its points in the study and skips conditional parameters. Here the trial number is the
@@ -140,7 +141,7 @@ def _qmc(space: SearchSpace, seed: int, warm_start: WarmStart, model: Observatio
     """
     spaces = {name: one for name, one in sorted(distributions(space).items()) if not one.single()}
 
-    def of_proposal(number: int, retry: int) -> BaseSampler:
+    def of_proposal(history: StudyHistory, number: int, retry: int) -> BaseSampler:
         own = hashed_seed("sequence", seed, retry)
         if not spaces:
             return PointSampler({}, spaces, own)
@@ -164,14 +165,14 @@ def _gp(seed: int) -> BaseSampler:
     return GPSampler(seed=seed, **_FIRST, independent_sampler=independent, warn_independent_sampling=False)
 
 
-def factored_search(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> FactoredSearch:
+def factored_search(space: SearchSpace, seed: int, warm_start: WarmStart, goal: SizeGoal | None) -> FactoredSearch:
     """Return the factored search of a study."""
     settings = FactoredSettings(expected_rates=warm_start.expected_rates(space.options.learning_rates))
-    return FactoredSearch(space, seed=seed, settings=settings, goal=model.goal)
+    return FactoredSearch(space, seed=seed, settings=settings, goal=goal)
 
 
-def _factored(space: SearchSpace, seed: int, warm_start: WarmStart, model: ObservationModel) -> OfProposal:
-    return FactoredSampler(factored_search(space, seed, warm_start, model)).at
+def _factored(space: SearchSpace, seed: int, warm_start: WarmStart, goal: SizeGoal | None) -> OfProposal:
+    return FactoredSampler(factored_search(space, seed, warm_start, goal)).of_proposal
 
 
 SAMPLERS: Registry[Sampler] = Registry(

@@ -12,12 +12,12 @@ import numpy as np
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
-from studies.records import TrialState
+from studies.history.history import StudyHistory
+from studies.records import TrialRecord, TrialState
 from studies.search.warm_start import ExpectedRate, WarmStart, WarmStartTrial
 from studies.seeds import hashed_seed
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features, lr_at, unit_lr_of
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import Array
@@ -63,8 +63,8 @@ class SourceStudy:
         self,
         *,
         name: str,
-        history: Sequence[Observation],
-        features_of: Callable[[Observation], Features],
+        history: StudyHistory,
+        features_of: Callable[[TrialRecord], Features],
         ranges: Ranges,
     ) -> None:
         """Fit the surrogate.
@@ -78,8 +78,11 @@ class SourceStudy:
         self.name, self.ranges = name, ranges
         fitter = SurrogateFitter(features_of)
         self.posterior, self.features = fitter.posterior(history), fitter.features
-        observed = [one for one in history if one.readings and one.state is not TrialState.FAILED]
-        trials = [one for one in observed if one.origin != "replicate"]
+        trials = [
+            one
+            for one, readings in history.entries()
+            if readings and one.state is not TrialState.FAILED and one.replicate_of is None
+        ]
         means, _ = self.posterior.predict([self.features(one) for one in trials])
         self.ranked = [trials[place] for place in np.argsort(-means, kind="stable")]
         self._sorted = np.sort(means)
@@ -164,7 +167,7 @@ def _portfolio_candidates(
                 break
 
 
-def _features_in(other: SourceStudy, own: SourceStudy, trial: Observation) -> Features:
+def _features_in(other: SourceStudy, own: SourceStudy, trial: TrialRecord) -> Features:
     """Return the features of a trial of one source in another source."""
 
     def rate_in(form: str, unit_lr: float) -> float:

@@ -1,6 +1,8 @@
 """Recorded study file of a study, with the values that its launch added."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Self
 
 from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
@@ -10,6 +12,7 @@ from search_space.backbones.declared import declared_family_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
 from studies.errors import StudiesError, StudyChangedError, WishError
+from studies.pruning.rungs import Rule
 from studies.records import StudyKind, StudyRecord
 from studies.search.initial_design import InitialDesign
 from studies.search.warm_start import WarmStart
@@ -20,6 +23,7 @@ from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.splits import Dropped
 
 _TRANSFORMERS = "transformers"
+_FORMER_RULE = "significance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,14 @@ class BegunSpecification(Specification):
         own = {name: getattr(specification, name) for name in Specification.model_fields}
         found = {} if begun is None else {name: getattr(begun, name) for name in FOUND_OUT}
         return cls.model_construct(**own, **(found | {"inputs": None}))  # each launch reads its own
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Self:
+        """Return a recorded study file; a rule of pruning that earlier releases had becomes ``chance``."""
+        pruning = stored.get("pruning")
+        if isinstance(pruning, Mapping) and pruning.get("rule") == _FORMER_RULE:
+            stored = {**stored, "pruning": {**pruning, "rule": Rule.CHANCE.value}}
+        return super().from_json(stored)
 
     @property
     def initial_design(self) -> InitialDesign:

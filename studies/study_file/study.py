@@ -154,7 +154,6 @@ class Specification(Section):
         """
         return RungPlan(
             steps=self.rung_steps[:-1],
-            reduction=_REDUCTION,
             rule=self.pruning.rule,
             protected=Protected.BEST,
             examples=examples,

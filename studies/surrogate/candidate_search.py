@@ -1,5 +1,6 @@
 """Factored Bayesian optimization: a proposal as a pure function of the history."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search_space.published import HEAD_ONLY
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
+from studies.history.history import StudyHistory
 from studies.objectives import SizeGoal
-from studies.records import TrialState
+from studies.records import TrialRecord, TrialState
 from studies.seeds import hashed_seed
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.kernel import Points
 from studies.surrogate.mutation import Moves, Mutation, Parents
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import Posterior, SurrogateFitter
 from studies.surrogate.prior_mean import ExpectedRates
 from studies.surrogate.random_candidates import RandomCandidates
@@ -40,6 +41,15 @@ _RATES = 16
 
 MIN_OTHER_TRIALS = 4
 """Number of other observed trials from which on a win probability is estimated."""
+
+_UNIFORM_FRACTION = 1 / 3
+"""Share of the trials whose head rate is drawn from the whole range."""
+
+_LOCAL_LOG_STD = 0.35
+"""Standard deviation of the natural logarithm of the other rates about that of a top trial."""
+
+_TOP_FRACTION = 4
+"""One trial in this many is a top trial."""
 
 _NO_RIVALS = (None, HEAD_ONLY.name)
 
@@ -113,7 +123,7 @@ class FactoredSearch:
         self._encoded: dict[str, EncodedConfiguration | None] = {}
         self._size_objective = SizeObjective(self._encoding, goal)
 
-    def candidate(self, history: Sequence[Observation], *, number: int, retry: int = 0) -> Candidate | None:
+    def candidate(self, history: StudyHistory, *, number: int, retry: int = 0) -> Candidate | None:
         """Return a candidate that was not tried before; None if no new one was drawn.
 
         Args:
@@ -121,6 +131,22 @@ class FactoredSearch:
             number: Number of the new trial.
             retry: Count of rejected candidates for the same number.
         """
+        candidate, bounds = self._candidate(history, number, retry), self.space.options.head_learning_rates
+        if candidate is None or bounds is None:
+            return candidate
+        rate = head_peak_lr(history, bounds, self.seed, number)
+        rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
+        return Candidate.of(
+            candidate.configuration,
+            rates,
+            self.space.shape,
+            method=candidate.method,
+            parameters={**candidate.parameters, HEAD_RATE: rate},
+            head_learning_rate=rate,
+        )
+
+    def _candidate(self, history: StudyHistory, number: int, retry: int) -> Candidate | None:
+        """Return a candidate without a learning rate of the head, which the model leaves out."""
         draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
         tried = {one.fingerprint for one in history}
         settings = self._settings
@@ -135,17 +161,17 @@ class FactoredSearch:
                     return candidate
         return self._random(draw, history, tried, is_stratified=n_observed < settings.startup)
 
-    def _posterior(self, history: Sequence[Observation]) -> Posterior:
+    def _posterior(self, history: StudyHistory) -> Posterior:
         posterior = self._surrogate.posterior(history)
         return self._surrogate.with_pending(posterior, [one for one in history if not one.state.is_terminal])
 
-    def _encoded_trial(self, observation: Observation) -> EncodedConfiguration | None:
-        if observation.fingerprint not in self._encoded:
-            self._encoded[observation.fingerprint] = self._encoding.encode(observation)
-        return self._encoded[observation.fingerprint]
+    def _encoded_trial(self, trial: TrialRecord) -> EncodedConfiguration | None:
+        if trial.fingerprint not in self._encoded:
+            self._encoded[trial.fingerprint] = self._encoding.encode(trial)
+        return self._encoded[trial.fingerprint]
 
     def _random(
-        self, draw: random.Random, history: Sequence[Observation], tried: set[str], *, is_stratified: bool
+        self, draw: random.Random, history: StudyHistory, tried: set[str], *, is_stratified: bool
     ) -> Candidate | None:
         used = [one.forms for one in history] if is_stratified else None
         for _ in range(_PATIENCE):
@@ -155,7 +181,7 @@ class FactoredSearch:
         return None
 
     def _best(
-        self, draw: random.Random, history: Sequence[Observation], posterior: Posterior, tried: set[str]
+        self, draw: random.Random, history: StudyHistory, posterior: Posterior, tried: set[str]
     ) -> Candidate | None:
         """Return the candidate with the best acquisition value among many children of good parents."""
         trials, observed = self._observed(history, posterior)
@@ -176,9 +202,7 @@ class FactoredSearch:
         values = _moved_last(values, _trials_per_structure(points, posterior) >= most)
         return self._first_new(values, lambda place: self._encoding.candidate(children[place]), tried)
 
-    def _observed(
-        self, history: Sequence[Observation], posterior: Posterior
-    ) -> tuple[list[Observation], tuple[Array, Array]]:
+    def _observed(self, history: StudyHistory, posterior: Posterior) -> tuple[list[TrialRecord], tuple[Array, Array]]:
         """Return the observed trials, their posterior means and the positions of their sizes."""
         known = [history[trial] for trial in posterior.trials]
         return known, (posterior.process.observed_means(len(known)), self._size_objective.of_trials(known))
@@ -193,7 +217,7 @@ class FactoredSearch:
         return _moved_last(values, np.asarray(nearly_equal(points, posterior.process.points).any(axis=1)))
 
     def _retuned(
-        self, draw: random.Random, history: Sequence[Observation], posterior: Posterior, tried: set[str]
+        self, draw: random.Random, history: StudyHistory, posterior: Posterior, tried: set[str]
     ) -> Candidate | None:
         """Return a published structure at the learning rates with the best acquisition value."""
         published = {one.method: one for one in history if one.method is not None}
@@ -209,7 +233,7 @@ class FactoredSearch:
         values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
         return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), tried)
 
-    def win_probabilities(self, history: Sequence[Observation], numbers: Sequence[int]) -> dict[int, WinProbability]:
+    def win_probabilities(self, history: StudyHistory, numbers: Sequence[int]) -> dict[int, WinProbability]:
         """Return the probability that each trial beats its rival; trials with few comparable others are left out.
 
         `MIN_OTHER_TRIALS` others that are no larger are needed.
@@ -247,6 +271,30 @@ class FactoredSearch:
             if candidate.fingerprint not in tried:
                 return candidate
         return None
+
+
+def head_peak_lr(history: StudyHistory, bounds: tuple[float, float], seed: int, number: int) -> float:
+    """Return a peak learning rate for the task head: near that of a top trial, or log-uniform.
+
+    Args:
+        history: Trials so far; complete ones with a head rate of their own are used.
+        bounds: Lowest and highest rate.
+        seed: Seed of the study.
+        number: Number of the trial.
+    """
+    low, high = bounds
+    draw = random.Random(hashed_seed("head rate", seed, number))
+    log_uniform = math.exp(draw.uniform(math.log(low), math.log(high)))
+    scores = [
+        (float(str(trial.proposal[HEAD_RATE])), max(readings, key=lambda one: one.step).score, trial.number)
+        for trial, readings in history.entries()
+        if HEAD_RATE in trial.proposal and trial.state is TrialState.COMPLETE and readings
+    ]
+    ranked = sorted(scores, key=lambda one: (-one[1], one[2]))
+    top = ranked[: len(ranked) // _TOP_FRACTION]
+    is_local, position, step = draw.random() >= _UNIFORM_FRACTION, draw.random(), draw.gauss(0.0, _LOCAL_LOG_STD)
+    rate = top[int(position * len(top))][0] * math.exp(step) if top and is_local else log_uniform
+    return min(max(rate, low), high)
 
 
 def _moved_last(values: Array, which: NDArray[np.bool_]) -> Array:

@@ -19,6 +19,7 @@ from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
 from search_space.space.space import Candidate, SearchSpace
 from studies.objectives import SizeMeasure
+from studies.records import TrialRecord
 from studies.surrogate.encoded_configuration import EncodedConfiguration, EncodedSide, SideFacts
 from studies.surrogate.features import (
     Features,
@@ -30,7 +31,6 @@ from studies.surrogate.features import (
     unit_lr_of,
     with_share,
 )
-from studies.surrogate.observation import Observation
 from studies.surrogate.structure_distances import StructureDistances
 
 FILLED = 0.25
@@ -232,7 +232,7 @@ class Encoding:
         is_flops = measure is SizeMeasure.EXTRA_FLOPS
         return sum(cost.flops(used) if is_flops else cost.cost(used) for _, cost, used in self._sized_sides(encoded))
 
-    def features_of(self, trial: Observation | Candidate) -> Features:
+    def features_of(self, trial: TrialRecord | Candidate) -> Features:
         """Return the model features of a trial or a candidate."""
         attention = self._side_features(trial.configuration.attention, trial.attention_learning_rate)
         return attention, self._side_features(trial.configuration.ffn, trial.ffn_learning_rate)
@@ -260,7 +260,7 @@ class Encoding:
         """
         sides = encoded.by_name.items()
         ranges = {name: self.space.peak_lr_range(self.facts(side).edits) for name, side in sides}
-        parameters = self.space.answers(
+        candidate = self.space.candidate_of(
             self._structures(*encoded.sides),
             peak_lrs={name: lr_at(side.unit_lr, *ranges[name]) for name, side in sides},
             share=encoded.attention_share,
@@ -268,9 +268,9 @@ class Encoding:
             splits={name: side.split for name, side in sides},
             budget_fraction=encoded.budget_fraction,
         )
-        if parameters is None:
+        if candidate is None:
             raise ValueError(f"the configuration must be in the space; got {encoded}.")
-        return self.space.suggest(parameters)
+        return candidate
 
     def published_candidate(self, method: str, features: Features) -> Candidate:
         """Return a published method at the learning rates of some features."""
@@ -282,11 +282,11 @@ class Encoding:
                     parameters.setdefault(f"learning_rate.{form}", normalized_lr)
         return self.space.suggest_published(method, parameters)
 
-    def encode(self, observation: Observation) -> EncodedConfiguration | None:
+    def encode(self, trial: TrialRecord) -> EncodedConfiguration | None:
         """Return the nearest configuration of the space; None if no edit has a form of the space."""
-        configuration = observation.configuration
-        attention = self._encode_side(configuration.attention, observation.attention_learning_rate, is_ffn=False)
-        ffn = self._encode_side(configuration.ffn, observation.ffn_learning_rate, is_ffn=True)
+        configuration = trial.configuration
+        attention = self._encode_side(configuration.attention, trial.attention_learning_rate, is_ffn=False)
+        ffn = self._encode_side(configuration.ffn, trial.ffn_learning_rate, is_ffn=True)
         stored = max(1, count_edits(configuration.edits, self.space.shape).stored)
         share = count_edits(configuration.attention, self.space.shape).stored / stored
         splits = self.space.splits_of(configuration)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from studies.history.history import StudyHistory
+from studies.records import TrialRecord
 from studies.score_evidence import Estimate
 from studies.surrogate.features import Features
 from studies.surrogate.gaussian_process import GaussianProcess, Readings, fit_hyperparameters
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
-from studies.surrogate.observation import Observation
 from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds
 from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
@@ -86,7 +87,7 @@ class SurrogateFitter:
 
     def __init__(
         self,
-        features_of: Callable[[Observation], Features],
+        features_of: Callable[[TrialRecord], Features],
         *,
         rules: Rules = papers_log_odds,
         expected_rates: ExpectedRates = NO_EXPECTED_RATES,
@@ -113,18 +114,18 @@ class SurrogateFitter:
         self._collector = ReadingCollector()
         self._last_fit: tuple[bytes, tuple[Hyperparameters, Units]] | None = None
 
-    def n_observed_trials(self, history: Sequence[Observation]) -> int:
+    def n_observed_trials(self, history: StudyHistory) -> int:
         """Return the number of trials with a reading."""
         return self._collector.collect(history).trial_count
 
-    def features(self, observation: Observation) -> Features:
+    def features(self, trial: TrialRecord) -> Features:
         """Return the model features of a trial."""
-        known = self._features.get(observation.fingerprint)
+        known = self._features.get(trial.fingerprint)
         if known is None:
-            known = self._features[observation.fingerprint] = self._features_of(observation)
+            known = self._features[trial.fingerprint] = self._features_of(trial)
         return known
 
-    def posterior(self, history: Sequence[Observation]) -> Posterior:
+    def posterior(self, history: StudyHistory) -> Posterior:
         """Return the posterior given the readings of a history; trials without readings do not count.
 
         Hyper-parameters are fitted to the first trials that ended, so that readings of running ones cause no new fit.
@@ -138,7 +139,7 @@ class SurrogateFitter:
         process = GaussianProcess(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points)
 
-    def with_pending(self, posterior: Posterior, pending: Sequence[Observation]) -> Posterior:
+    def with_pending(self, posterior: Posterior, pending: Sequence[TrialRecord]) -> Posterior:
         """Return the posterior with pending trials fantasized at their posterior means."""
         if not pending:
             return posterior
@@ -149,7 +150,7 @@ class SurrogateFitter:
         """Return model features as arrays."""
         return Points.of(features, self._structures, self._expected_rates, self._rules)
 
-    def _fit(self, arrays: ReadingArrays, history: Sequence[Observation]) -> tuple[Hyperparameters, Units]:
+    def _fit(self, arrays: ReadingArrays, history: StudyHistory) -> tuple[Hyperparameters, Units]:
         """Return hyper-parameters fitted to the readings at the last checkpoint, and the spreads of those readings."""
         count = arrays.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
@@ -164,7 +165,7 @@ class SurrogateFitter:
         return self._last_fit[1]
 
     def _readings(
-        self, arrays: ReadingArrays, history: Sequence[Observation], units: Units
+        self, arrays: ReadingArrays, history: StudyHistory, units: Units
     ) -> tuple[Readings, StandardizedReadings, StandardizedReadings]:
         """Return the readings of the process, and all standardized scores and losses."""
         standard = standardize(arrays.scores, arrays.errors, arrays.rungs, units.scores)
@@ -192,7 +193,7 @@ class SurrogateFitter:
         return readings, standard, losses
 
 
-def _ended(arrays: ReadingArrays, history: Sequence[Observation]) -> ReadingArrays:
+def _ended(arrays: ReadingArrays, history: StudyHistory) -> ReadingArrays:
     """Return the readings of trials that have ended."""
     is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
     return arrays.take(np.flatnonzero(is_ended[arrays.trials]))

@@ -1,12 +1,14 @@
 """Readings of a history as arrays in their order in time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from itertools import islice, takewhile
 
 import numpy as np
 
-from studies.surrogate.observation import Observation
+from studies.history.history import Entry, StudyHistory, at_end
+from studies.history.noise import ScoreNoise, loss_of
 from studies.surrogate.structure_distances import Array, Indices
 
 
@@ -60,13 +62,14 @@ class ReadingCollector:
 
     def __init__(self) -> None:
         """Start with an empty cache."""
-        self._ended: list[Observation] = []
+        self._ended: list[Entry] = []
+        self._noise: ScoreNoise | None = None
         self._rows: Array = np.zeros((0, _COLUMNS))
 
-    def collect(self, history: Sequence[Observation]) -> ReadingArrays:
+    def collect(self, history: StudyHistory) -> ReadingArrays:
         """Return the readings of a history."""
         cached = self._cached_count(history)
-        rest = _rows(history[cached:], cached)
+        rest = _rows(history.entries(cached), cached, history.noise)
         table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
         time, number, fraction, trial, score, error, loss = table.T
         order = np.lexsort((fraction, number, time))
@@ -82,28 +85,29 @@ class ReadingCollector:
             firsts=firsts,
         )
 
-    def _cached_count(self, history: Sequence[Observation]) -> int:
+    def _cached_count(self, history: StudyHistory) -> int:
         """Return the number of ended trials at the beginning of the history, whose rows are cached."""
         cached = self._ended
-        if list(history[: len(cached)]) != cached:
+        if history.noise != self._noise or list(islice(history.entries(), len(cached))) != cached:
             cached.clear()
-            self._rows = np.zeros((0, _COLUMNS))
-        begin = end = len(cached)
-        while end < len(history) and history[end].state.is_terminal:
-            end += 1
-        if end > begin:
-            self._rows = np.concatenate([self._rows, _rows(history[begin:end], begin)])
-            cached.extend(history[begin:end])
-        return end
+            self._noise, self._rows = history.noise, np.zeros((0, _COLUMNS))
+        begin = len(cached)
+        new = list(takewhile(lambda entry: entry[0].state.is_terminal, history.entries(begin)))
+        if new:
+            self._rows = np.concatenate([self._rows, _rows(new, begin, history.noise)])
+            cached.extend(new)
+        return len(cached)
 
 
-def _rows(history: Sequence[Observation], begin: int) -> Array:
+def _rows(entries: Iterable[Entry], begin: int, noise: ScoreNoise) -> Array:
     rows = []
-    for place, trial in enumerate(history, begin):
-        time = trial.ended_at if trial.state.is_terminal else math.inf
-        for one in trial.readings:
-            loss = math.nan if one.loss is None else one.loss
-            rows.append((time, trial.number, one.fraction, place, one.score, one.standard_error, loss))
+    for place, (trial, readings) in enumerate(entries, begin):
+        time = at_end(trial)[0] if trial.state.is_terminal else math.inf
+        for one in readings:
+            loss = loss_of(one)
+            known = math.nan if loss is None else loss
+            error = noise.standard_error(one)
+            rows.append((time, trial.number, noise.fraction(one), place, one.score, error, known))
     return np.array(rows, dtype=np.float64).reshape(len(rows), _COLUMNS)
 
 

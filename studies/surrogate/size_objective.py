@@ -8,10 +8,10 @@ from search_space.parameter_counts.counts import count_edits
 from search_space.parameter_counts.flops import extra_flops
 from studies.objectives import SizeGoal, SizeMeasure, SizeScale
 from studies.pareto import Staircase
+from studies.records import TrialRecord
 from studies.surrogate.acquisition import log_expected_hypervolume, log_expected_improvement
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.observation import Observation
 from studies.surrogate.structure_distances import Array
 
 
@@ -40,7 +40,7 @@ class SizeObjective:
             return np.zeros(len(encoded))
         return np.array([goal.scale.place(self._encoding.size(one, goal.objective)) for one in encoded])
 
-    def of_trials(self, trials: Sequence[Observation]) -> Array:
+    def of_trials(self, trials: Sequence[TrialRecord]) -> Array:
         """Return the positions of trials, (N,)."""
         return np.array([self._position(one) for one in trials])
 
@@ -65,7 +65,7 @@ class SizeObjective:
         stairs = _stairs(means, places, self.goal.scale)
         return np.asarray(means - np.array([stairs.at(place) for place in places]))
 
-    def _position(self, trial: Observation) -> float:
+    def _position(self, trial: TrialRecord) -> float:
         if self.goal is None:
             return 0.0
         if trial.fingerprint not in self._positions:

@@ -23,7 +23,7 @@ from trial_runner.requests import TrainingPlan
 
 BUDGET = 600_000
 TRAINING = TrainingPlan(steps=16, batch_size=4, evaluate_at_steps=(4, 8, 16))
-RUNGS = RungPlan(steps=(4, 8), reduction=2, rule=BestShare(), protected=Protected.ALL)
+RUNGS = RungPlan(steps=(4, 8), rule=BestShare(), protected=Protected.ALL)
 
 
 @pytest.fixture(scope="session")

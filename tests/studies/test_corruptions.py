@@ -1,11 +1,11 @@
-"""What `verify` finds of corruptions that are planted in every column of a ledger."""
+"""Corruptions that are planted in every column of a ledger, and the findings of `verify`."""
 
 import pytest
 from support.corruption_table import found_in, results, write_studies
 
 
 @pytest.mark.slow
-def test_corruptions_are_found_but_for_what_nothing_else_implies(tmp_path):
+def test_corruptions_that_other_records_imply_are_found(tmp_path):
     whole = write_studies(tmp_path)
     assert found_in(whole) == []
     found = dict(results(whole))

@@ -1,19 +1,22 @@
-"""A rule of pruning for tests that needs neither noise nor a model: the best of a rung go on, one in ``reduction``."""
+"""A rule of pruning for tests that needs neither noise nor a model: the best of a rung go on, one in `reduction`."""
 
 from dataclasses import dataclass
 
-from studies.pruning.rungs import RungBoard
+from studies.history.history import StudyHistory
+from studies.pruning.rungs import RungPlan, readings_at
 from studies.win_probability import WinProbability
 from trial_runner.requests import Reading
 
 
 @dataclass(frozen=True)
 class BestShare:
+    reduction: int = 2
+
     def __call__(
-        self, board: RungBoard, rung: int, reading: Reading, win_probability: WinProbability | None
+        self, plan: RungPlan, history: StudyHistory, reading: Reading, win_probability: WinProbability | None
     ) -> str | None:
-        ranked = sorted(board.no_larger(rung, reading.trial), key=lambda one: (-one.score, one.trial))
-        kept = len(ranked) // board.plan.reduction
+        ranked = sorted(readings_at(history, reading.step).values(), key=lambda one: (-one.score, one.trial))
+        kept = len(ranked) // self.reduction
         if kept == 0 or any(one.trial == reading.trial for one in ranked[:kept]):
             return None
         return f"{reading.score:.4g} below the cut {ranked[kept - 1].score:.4g}"

@@ -81,7 +81,7 @@ def _with_examples(self: Any, slot: Any) -> Any:
 
 
 def found_in(file: Path) -> list[str]:
-    """What `verify` finds in the first study of a ledger in which it finds something."""
+    """Return the findings of `verify` in the first study of a ledger that has any."""
     try:
         with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
             return next(filter(None, (verify(ledger, name) for name in STUDIES)), [])
@@ -91,7 +91,7 @@ def found_in(file: Path) -> list[str]:
 
 @contextmanager
 def planted(one: Damage, whole: Path) -> Iterator[Path | None]:
-    """A damaged copy of a ledger and its folder; None if the database refuses the damage."""
+    """Return a damaged copy of a ledger and its folder; None if the database refuses the damage."""
     file = whole.parent / "corrupt" / "ledger.db"
     file.parent.mkdir()
     shutil.copytree(whole.parent / "artefacts", file.parent / "artefacts")
@@ -100,7 +100,7 @@ def planted(one: Damage, whole: Path) -> Iterator[Path | None]:
 
 
 def results(whole: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every change that a ledger admits, and what `verify` finds of it."""
+    """Yield every change that a ledger admits, with the findings of `verify`."""
     for one in corruptions():
         with planted(one, whole) as file:
             if file is not None:

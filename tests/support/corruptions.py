@@ -100,7 +100,7 @@ class Damage:
 
 
 def corruptions() -> Iterator[Damage]:
-    """All of them, of a ledger that holds a search, a confirmation of it, and an ablation."""
+    """Yield all of them, of a ledger that holds a search, a confirmation of it, and an ablation."""
     yield from _of_columns()
     for name, value in {"reason": "'by hand'", "state": "'failed'", "origin": "'published'"}.items():
         yield _update("trials", name, value, PRUNED, "of a pruned trial")
@@ -134,7 +134,7 @@ def corruptions() -> Iterator[Damage]:
 
 
 def _of_columns() -> Iterator[Damage]:
-    """Other values of every column, and rows that are gone."""
+    """Yield other values of every column, and rows that are gone."""
     for table in METADATA.sorted_tables:
         if table.name in LEFT_OUT:
             continue
@@ -146,7 +146,7 @@ def _of_columns() -> Iterator[Damage]:
 
 
 def _of_confirmations() -> Iterator[Damage]:
-    """Requests and contenders of a confirmation and an ablation."""
+    """Yield changes of requests and contenders of a confirmation and an ablation."""
     values = {
         "label": ("'other'",),
         "trial": ("1", "NULL"),
@@ -173,7 +173,7 @@ def _of_confirmations() -> Iterator[Damage]:
 
 
 def _of_examples() -> Iterator[Damage]:
-    """Examples that are gone, or of others."""
+    """Yield examples that are gone, or of others."""
     of_trial = PLANTED_IN["attempts"]
     for name, where in {
         "of a trial": of_trial,
@@ -191,7 +191,7 @@ def _of_examples() -> Iterator[Damage]:
 
 
 def _of_schema() -> Iterator[Damage]:
-    """Views that return other numbers, and rules of the database that are gone or added."""
+    """Yield views that return other numbers, and rules of the database that are gone or added."""
     for view in VIEWS:
         select = ", ".join(f"NULL AS {name}" for name in view.columns)
         yield Damage(
@@ -224,7 +224,7 @@ def _run(script: str, file: Path) -> None:
 
 
 def _of_folder() -> Iterator[Damage]:
-    """Files, links and folders in the study's folder that no record names, and its marker."""
+    """Yield files, links and folders in the study's folder that no record names, and its marker."""
 
     def folder(file: Path) -> Path:
         return file.parent / "artefacts" / "trivial"
@@ -281,7 +281,7 @@ def _link(file: Path) -> None:
 
 
 def _without(study: int) -> str:
-    """Statements that delete the last trial of a study and all that is its own."""
+    """Return statements that delete the last trial of a study and all that is its own."""
     last = f"(SELECT id FROM trials WHERE study_id = {study} ORDER BY number DESC LIMIT 1)"
     number = f"(SELECT max(number) FROM trials WHERE study_id = {study})"
     of_trial = [
@@ -298,7 +298,7 @@ def _update(table: str, column: str, value: str, where: str, of: str = "") -> Da
 
 
 def _values(table: Table, column: Column) -> tuple[str, ...]:
-    """Expressions of other values."""
+    """Return expressions of other values."""
     name = column.name
     other = f"(SELECT o.{name} FROM {table.name} AS o WHERE o.{name} IS NOT {table.name}.{name} LIMIT 1)"
     if isinstance(column.type, UtcTime):

@@ -16,14 +16,15 @@ from support.simulated_search import whole_space
 
 from search_space.codec import configuration_to_json
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import Reading, TrialRecord, TrialState
+from studies.history.history import StudyHistory
+from studies.history.noise import ScoreNoise
+from studies.records import Reading, TrialReport, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
-from studies.surrogate.recorded_observations import ObservationModel
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-MODEL = ObservationModel(steps=200, examples=500, rung_examples=256)
+NOISE = ScoreNoise(steps=200, examples=500, rung_examples=256)
 OPENING = InitialDesign(published=("mam_adapter", "bitfit", "lora_qv", "lora_ffn", "head_only"))
 SEED, TRIALS, SLOTS = 3, 70, 4
 REPLICATES, REBUILT_AT, STEPS = (40, 41, 55), (60, 110), (50, 100, 200)
@@ -69,23 +70,22 @@ class GoldenStudy:
     def __init__(self, space: SearchSpace, sampler: str) -> None:
         self.space, self.sampler = space, sampler
         self.proposer = self.new()
-        self.records: list[TrialRecord] = []
-        self.readings: dict[int, list[Reading]] = {}
+        self.history = StudyHistory(NOISE)
         self.candidates: list[Candidate] = []
         self.facts: list[dict[str, Any]] = []
         self.chances: list[tuple[int, float] | None] = []
 
     def new(self) -> Proposer:
-        return Proposer(self.space, sampler=self.sampler, seed=SEED, initial_design=OPENING, model=MODEL)
+        return Proposer(self.space, sampler=self.sampler, seed=SEED, initial_design=OPENING)
 
     def run(self) -> str:
-        """Return a digest of all proposals and of the win probabilities at rungs."""
+        """Return a digest of all proposals, and of the win probabilities at rungs."""
         running: list[tuple[int, int]] = []
         clock = 0
-        while len(self.records) < TRIALS or running:
-            while len(running) < SLOTS and len(self.records) < TRIALS:
-                self.begin(len(self.records))
-                running.append((len(self.records) - 1, 0))
+        while len(self.history) < TRIALS or running:
+            while len(running) < SLOTS and len(self.history) < TRIALS:
+                self.begin(len(self.history))
+                running.append((len(self.history) - 1, 0))
             clock += 1
             place = int(share("which", clock) * len(running))
             number, rung = running[place]
@@ -93,64 +93,57 @@ class GoldenStudy:
             running[place : place + 1] = [] if is_over else [(number, rung + 1)]
             if clock in REBUILT_AT:
                 self.proposer = self.new()
-                self.proposer.replay(self.records, self.readings)
-        text = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+                readings = {trial.number: known for trial, known in self.history.entries()}
+                self.history = StudyHistory.of(list(self.history), readings, NOISE)
+        digested = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
+        return hashlib.sha256(digested.encode()).hexdigest()[:16]
 
     def begin(self, number: int) -> None:
         """Begin the next trial: a proposal, or one of the best two again."""
         if number in REPLICATES:
-            done = [one for one in self.records if one.state is TrialState.COMPLETE and one.replicate_of is None]
+            done = [one for one in self.history if one.state is TrialState.COMPLETE and one.replicate_of is None]
             best = sorted(done, key=lambda one: (-(one.score or 0.0), one.number))[number % 2]
             changes = {"origin": "replicate", "replicate_of": best.number, "seed": number}
             trial = best.again(number=number, fingerprint=f"{best.fingerprint}:{number}", **changes)
-            self.proposer.add_replicate(trial)
             self.candidates.append(self.candidates[best.number])
             self.facts.append({"replicate": best.number})
         else:
-            candidate = self.proposer.propose()
+            candidate = self.proposer.propose(self.history)
             trial = new_trial(candidate, self.space.shape, number=number, study_seed=SEED, head_parameters=10)
             self.candidates.append(candidate)
             self.facts.append(fact(candidate))
-        self.readings[number] = []
-        self.records.append(
-            replace(trial, state=TrialState.RUNNING, attempt=1, created_at=START + timedelta(minutes=number))
-        )
+        began_at = START + timedelta(minutes=number)
+        self.history = self.history.added([replace(trial, state=TrialState.RUNNING, attempt=1, created_at=began_at)])
 
     def read(self, number: int, rung: int, clock: int) -> bool:
-        """Record one more reading; return whether the trial ends with it."""
+        """Add one more reading; return whether the trial ends with it."""
         step = STEPS[rung]
         noise = (share("noise", number, step) - 0.5) * 0.06
         score = round((truth(self.candidates[number]) + noise - 0.05 * (2 - rung)) * 500) / 500
         loss = 2.0 - 2 * score + 0.1 * (share("loss", number, step) - 0.5)
-        self.proposer.add_reading(number, step, score, loss)
-        self.readings[number].append(
-            Reading(
-                trial=number, step=step, score=score, metrics={"validation_loss": loss}, train_loss=loss, seconds=1.0,
-                attempt=1, rung=None,
-            )
-        )  # fmt: skip
+        metrics = {"validation_loss": loss}
+        reading = Reading(trial=number, step=step, score=score, metrics=metrics, train_loss=loss, seconds=1.0)
+        self.history = self.history.reported(TrialReport(trial=number, attempt=1, reading=reading))
         state = self.end(number, step)
         if state is None:
             return False
         last = score if state is TrialState.COMPLETE else None
-        ended_at = START + timedelta(days=1, seconds=clock)
-        self.records[number] = replace(
-            self.records[number], state=state, score=last, steps=step, last_score=score, ended_at=ended_at
+        end = TrialReport(
+            trial=number, attempt=1, state=state, score=last, reason=None if last is not None else "an end"
         )
-        self.proposer.end_trial(number, state, last)
+        self.history = self.history.reported(end, START + timedelta(days=1, seconds=clock))
         return True
 
     def end(self, number: int, step: int) -> TrialState | None:
-        """Return the final state of a trial that ends at a step; None if it continues."""
+        """Return the end of a trial at a step; None if it goes on."""
         if share("fail", number) < 0.06 and step == STEPS[1]:
             return TrialState.FAILED
         if step == STEPS[-1]:
             return TrialState.COMPLETE
-        if self.records[number].replicate_of is not None:
+        if self.history[number].replicate_of is not None:
             return None
         if self.sampler == "factored":
-            found = self.proposer.win_probabilities([number]).get(number)
+            found = self.proposer.win_probabilities(self.history, [number]).get(number)
             self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
         return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
 

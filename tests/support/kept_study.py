@@ -6,13 +6,13 @@ from datetime import datetime
 
 from support.violations import violations
 
+from studies.history.history import StudyHistory
 from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, TrialRecord, TrialReport
 from studies.runtime.artefacts import attempt_folder, describe_file
 from studies.runtime.keeper import StudyKeeper
 from studies.runtime.messages import Decision
 from studies.runtime.study_plan import StudyPlan
-from studies.verification import replay_violations
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.requests import Reading, TrialRequest
 
@@ -27,6 +27,13 @@ def report(
     measured = {"score": score, "metrics": {"accuracy": score}, "train_loss": 0.5, "seconds": 0.1}
     reading = Reading(trial=request.trial, attempt=request.attempt, step=step, **measured, examples=examples)  # type: ignore[arg-type]
     return TrialReport(trial=request.trial, attempt=request.attempt, reading=reading, artefact=artefact)
+
+
+def differences(ours: StudyHistory, recorded: StudyHistory) -> list[str]:
+    """Return a line for each trial that a keeper holds otherwise than its ledger."""
+    entries = zip(ours.entries(), recorded.entries(), strict=False)
+    found = [f"trial {one[0].number}: {one} is {other} in the ledger" for one, other in entries if one != other]
+    return found if len(ours) == len(recorded) else [*found, f"{len(ours)} trials are {len(recorded)} in the ledger"]
 
 
 class KeptStudy:
@@ -82,7 +89,7 @@ class KeptStudy:
     def broken(self, now: datetime | None = None) -> list[str]:
         with self.opened() as (ledger, key):
             found = violations(ledger, key, rung_steps=self.plan.rungs.steps, now=now)
-            return [*found, *replay_violations(ledger, key, self.keeper.proposer)]
+            return [*found, *differences(self.keeper.history, ledger.history(key, self.keeper.history.noise))]
 
     def written(self, request: TrialRequest, step: int) -> ArtefactRecord:
         """Write a snapshot file and return its record."""

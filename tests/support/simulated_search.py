@@ -13,13 +13,15 @@ from pathlib import Path
 
 from search_space.backbones import shape_of
 from search_space.space.space import Candidate, SearchSpace
-from studies.records import Reading, TrialRecord, TrialState
+from studies.history.history import StudyHistory
+from studies.records import Reading, TrialRecord, TrialReport, TrialState
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.search.samplers import Sampler
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+NOTHING_TRIED = StudyHistory()
 STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.COMPLETE, TrialState.FAILED)
 
 
@@ -61,15 +63,49 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
     }
 
 
-def search(proposer: Proposer, space: SearchSpace, count: int, history: list[TrialRecord]) -> list[TrialRecord]:
-    """Run one trial after another and report each end."""
+def history_of(trials: Iterable[TrialRecord]) -> StudyHistory:
+    records = list(trials)
+    return StudyHistory.of(records, readings_of(records))
+
+
+def after(
+    history: StudyHistory,
+    candidate: Candidate,
+    space: SearchSpace,
+    state: TrialState = TrialState.RUNNING,
+    score: float | None = None,
+) -> StudyHistory:
+    """Return the history after a trial of a candidate, ended unless it runs; the default score is its number's."""
+    number = len(history)
+    record = record_of(candidate, number, space, TrialState.RUNNING)
+    history = history.added([replace(record, steps=0, last_score=None)])
+    if not state.is_terminal:
+        return history
+    last = trial_score(number) if score is None else score
+    report = TrialReport(
+        trial=number,
+        attempt=1,
+        reading=replace(readings_of([record])[number][0], score=last),
+        state=state,
+        score=last if state is TrialState.COMPLETE else None,
+        reason=None if state is TrialState.COMPLETE else "why",
+    )
+    return history.reported(report, START + timedelta(minutes=number, seconds=59))
+
+
+def proposals(proposer: Proposer, count: int, history: StudyHistory = NOTHING_TRIED) -> list[Candidate]:
+    """Propose trials, each as if those before it were running."""
+    found = []
     for _ in range(count):
-        number = proposer.next_number
-        state = STATES[number % len(STATES)]
-        record = record_of(proposer.propose(), number, space, state)
-        proposer.add_reading(number, 4, trial_score(number))
-        proposer.end_trial(number, state, record.score)
-        history.append(record)
+        found.append(proposer.propose(history))
+        history = after(history, found[-1], proposer.space)
+    return found
+
+
+def search(proposer: Proposer, count: int, history: StudyHistory = NOTHING_TRIED) -> StudyHistory:
+    """Run one trial after another and return the history after them."""
+    for number in range(len(history), len(history) + count):
+        history = after(history, proposer.propose(history), proposer.space, STATES[number % len(STATES)])
     return history
 
 
@@ -83,16 +119,14 @@ def whole_space() -> SearchSpace:
 def proposer_of(
     space: SearchSpace, sampler: str | Sampler = "tpe", published: tuple[str, ...] = ("mam_adapter", "lora_qv")
 ) -> Proposer:
-    """Return a proposer with an empty history."""
+    """Return the proposer of a study of some published methods."""
     return Proposer(space, sampler=sampler, seed=5, initial_design=InitialDesign(published=published))
 
 
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:
-    """Return fingerprints of the next three proposals of a proposer that was rebuilt from this number of trials."""
-    history = search(proposer_of(space, sampler), space, count, [])
-    replayed = proposer_of(space, sampler)
-    replayed.replay(history, readings_of(history))
-    return [trial.fingerprint for trial in search(replayed, space, 3, [])]
+    """Return fingerprints of the next three proposals of a new proposer after this number of trials."""
+    records = list(search(proposer_of(space, sampler), count))
+    return [trial.fingerprint for trial in search(proposer_of(space, sampler), 3, history_of(records))[count:]]
 
 
 if __name__ == "__main__":

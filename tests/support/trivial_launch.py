@@ -24,7 +24,7 @@ STEPS = 16
 
 OPTIONS = {
     "sampler": "tpe",
-    "rule": "significance",  # of rungs
+    "rule": "chance",  # of rungs
     "replicates": "0",
     "objective": "",  # that stands beside the score
     "confirm": "",  # with so many seeds, once the study is finished
@@ -53,7 +53,7 @@ def specification(
     sampler: str = "tpe",
     replicates: str = "0",
     objective: str = "",
-    rule: str = "significance",
+    rule: str = "chance",
     gpus: str = "auto",
     **fleet: str,
 ) -> Specification:

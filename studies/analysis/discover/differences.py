@@ -9,7 +9,7 @@ from studies.analysis.baselines import baseline
 from studies.analysis.card import Card, estimate_words, listed
 from studies.analysis.discover.between import Between
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.surrogate.observation import Observation
+from studies.records import TrialRecord
 
 _USUAL = PublishedPoint("mam_adapter")
 
@@ -68,7 +68,7 @@ def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[s
     return str(best.method), knowledge.candidate(best)
 
 
-def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, Observation | None]:
+def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, TrialRecord | None]:
     """Return the winner, or the best discovery if the published method is the winner."""
     winner = knowledge.winner
     if knowledge.candidate(winner).fingerprint != first.fingerprint:

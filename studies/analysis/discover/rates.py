@@ -77,8 +77,8 @@ def _curve(
         "low": float(means[best] - reaches[best]),
         "high": float(means[best] + reaches[best]),
         "trials": sum(
-            bool(one.readings) and any(edit.form.name == form for edit in getattr(one.configuration, side))
-            for one in knowledge.history
+            bool(readings) and any(edit.form.name == form for edit in getattr(one.configuration, side))
+            for one, readings in knowledge.history.entries()
         ),
     }
     curve = [

@@ -9,7 +9,7 @@ from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import REACH, StudyPosterior
 from studies.analysis.ranks import DISCOVERED
 from studies.pareto import front
-from studies.surrogate.observation import Observation
+from studies.records import TrialRecord
 from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
 
 QUESTION = "How small can it be?"
@@ -65,7 +65,7 @@ def sizes(knowledge: StudyPosterior) -> Card:
     return Card.of(chosen, points=[*rows.values()], sentences=said, shown=len(chosen), **own)
 
 
-def _worth_asking(knowledge: StudyPosterior) -> tuple[list[Observation], list[int]]:
+def _worth_asking(knowledge: StudyPosterior) -> tuple[list[TrialRecord], list[int]]:
     """Return the complete trials with the highest posterior means and those on the front, and their stored parameters.
 
     Raises:

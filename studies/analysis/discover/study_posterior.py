@@ -13,18 +13,18 @@ import numpy as np
 from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.errors import StudiesError
-from studies.records import TrialState
+from studies.history.history import StudyHistory
+from studies.records import TrialRecord, TrialState
 from studies.score_evidence import Z_95
 from studies.surrogate.encoded_configuration import EncodedConfiguration
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS
-from studies.surrogate.observation import Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import no_rules
 from studies.surrogate.structure_distances import Array
 
-Asked = EncodedConfiguration | Candidate | Observation
+Asked = EncodedConfiguration | Candidate | TrialRecord
 """Encoded configuration, any candidate with its learning rates, or a trial."""
 
 LeaderboardJoint = Callable[[Sequence[Features]], tuple[Array, Array]]
@@ -38,9 +38,6 @@ LEVEL = 0.95
 
 REACH = Z_95
 """Half width of such an interval of a normal distribution, in standard deviations."""
-
-REPLICATE = "replicate"
-"""Origin of a trial that repeats another."""
 
 OPENING = 40
 """Number of first trials to which hyper-parameters are fitted and by which scores are standardized.
@@ -69,7 +66,7 @@ class StudyPosterior:
     def __init__(  # noqa: PLR0913 - inputs of the model
         self,
         space: SearchSpace,
-        history: Sequence[Observation],
+        history: StudyHistory,
         *,
         metric: str = "score",
         seed: int = 0,
@@ -88,7 +85,7 @@ class StudyPosterior:
             leaderboard_joint: Means and covariance by the leaderboard's model; None for this model's own.
             study: Name of the study.
         """
-        self.history = tuple(history)
+        self.history = history
         self.metric = metric
         self.seed = seed
         self.study = study
@@ -102,12 +99,12 @@ class StudyPosterior:
         self._posterior = self.surrogate.posterior(self.history)
 
     @cached_property
-    def complete(self) -> tuple[Observation, ...]:
+    def complete(self) -> tuple[TrialRecord, ...]:
         """Complete trials without replicates."""
-        return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.origin != REPLICATE)
+        return tuple(one for one in self.history if one.state is TrialState.COMPLETE and one.replicate_of is None)
 
     @cached_property
-    def winner(self) -> Observation:
+    def winner(self) -> TrialRecord:
         """Leading trial.
 
         Raises:
@@ -118,20 +115,20 @@ class StudyPosterior:
         named = [one for one in self.complete if one.number == self._best]
         return named[0] if named else self.best_of(self.complete)
 
-    def best_of(self, trials: Sequence[Observation]) -> Observation:
+    def best_of(self, trials: Sequence[TrialRecord]) -> TrialRecord:
         """Return the trial with the highest posterior mean, the first of equals; at least one is needed."""
         return self.best_first(trials)[0]
 
-    def best_first(self, trials: Sequence[Observation]) -> list[Observation]:
+    def best_first(self, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
         """Return trials in the order of their posterior means."""
         return [trials[place] for place in np.argsort(-self.expected_means(trials), kind="stable")]
 
     @property
     def trials(self) -> str:
         """Number of measured trials as the subject of a sentence: ``60 trials``."""
-        return f"{sum(bool(one.readings) for one in self.history)} trials"
+        return f"{sum(bool(readings) for _, readings in self.history.entries())} trials"
 
-    def candidate(self, trial: Observation) -> Candidate:
+    def candidate(self, trial: TrialRecord) -> Candidate:
         """Return a trial as a candidate."""
         peak_lrs = trial.attention_learning_rate, trial.ffn_learning_rate
         return Candidate.of(trial.configuration, peak_lrs, self.space.shape)
@@ -144,7 +141,7 @@ class StudyPosterior:
     def _view(self, asked: Asked) -> Features:
         if isinstance(asked, EncodedConfiguration):
             return self.encoding.features(asked)
-        return self.surrogate.features(asked) if isinstance(asked, Observation) else self.encoding.features_of(asked)
+        return self.surrogate.features(asked) if isinstance(asked, TrialRecord) else self.encoding.features_of(asked)
 
     def means(self, asked: Sequence[Asked]) -> Array:
         """Return posterior means of the true scores at full length, (M,)."""

@@ -2,8 +2,8 @@
 
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import StudyPosterior
+from studies.records import TrialRecord
 from studies.score_evidence import Estimate
-from studies.surrogate.observation import Observation
 
 
 def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
@@ -52,5 +52,5 @@ def _lead(knowledge: StudyPosterior) -> str:
     )
 
 
-def _name(trial: Observation) -> str:
+def _name(trial: TrialRecord) -> str:
     return f"trial {trial.number}" if trial.method is None else f"{trial.method} (trial {trial.number})"

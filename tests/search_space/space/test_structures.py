@@ -124,28 +124,29 @@ def test_the_attention_of_one_and_the_ffn_of_another_are_joined(roberta):
     assert found[0] is not None
     assert found[1] is not None
     joined = {"attention": found[0]["attention"], "ffn": found[1]["ffn"]}
-    answers = space.answers(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
-    assert answers is not None
-    candidate = space.suggest(answers)
+    candidate = space.candidate_of(joined, peak_lrs={"attention": 4e-3, "ffn": 3e-3}, share=0.25)
+    assert candidate is not None
+    assert space.suggest(candidate.parameters) == candidate
     assert [edit.write for edit in candidate.configuration.edits] == ["q", "v", "f"]
     assert candidate.attention_share == pytest.approx(0.25, abs=0.05)
     assert (candidate.attention_learning_rate, candidate.ffn_learning_rate) == (4e-3, 3e-3)
 
 
-def test_incompatible_structures_have_no_answers(roberta):
+def test_incompatible_structures_make_no_candidate(roberta):
     options = SpaceOptions(attention_forms=("lowrank",), ffn_forms=("lowrank",), layers=("range",))
     small = SearchSpace(shape=roberta, budget=2 * 1_537 - 1, options=options)
     both = {part: structures[:1] for part, structures in small.structures.items()}
-    assert small.answers(both, peak_lrs={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
+    assert small.candidate_of(both, peak_lrs={"attention": 4e-3, "ffn": 4e-3}, share=0.5) is None  # too small for both
     large = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
     both = {part: structures[:1] for part, structures in large.structures.items()}
     rates = {"attention": 4e-3, "ffn": 4e-3}
-    assert large.answers(both, peak_lrs={"attention": 4e-3, "ffn": 5e-3}, share=0.5) is None  # one form has one rate
-    assert large.answers(both, peak_lrs=rates, share=0.99) is None
-    assert large.answers(both, peak_lrs=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
-    answers = large.answers(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
-    assert answers is not None
-    edits = large.suggest(answers).configuration.edits
+    unequal = {"attention": 4e-3, "ffn": 5e-3}
+    assert large.candidate_of(both, peak_lrs=unequal, share=0.5) is None  # one form has one rate
+    assert large.candidate_of(both, peak_lrs=rates, share=0.99) is None
+    assert large.candidate_of(both, peak_lrs=rates, share=0.5, layers={"ffn": SpindleGroups(groups=(1, 4))}) is None
+    ranged = large.candidate_of(both, peak_lrs=rates, share=0.5, layers={"attention": LayerRange(first=3, last=7)})
+    assert ranged is not None
+    edits = ranged.configuration.edits
     assert {edit.layers for edit in edits} == {LayerRange(first=3, last=7), LayerRange(first=0, last=11)}
 
 

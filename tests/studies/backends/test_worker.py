@@ -97,7 +97,7 @@ def leaves_at(runner: TrivialRunner, trial: int, step: int) -> Callable[[], bool
 
 
 def test_a_worker_that_leaves_lays_its_trials_aside_where_they_stand(begin, one_step_at_a_time):
-    study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=3, rule=BestShare()))
+    study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8), rule=BestShare(3)))
     runner = TrivialRunner()
     assert worker_of(study, runner, slots=2, should_leave=leaves_at(runner, 0, 6)).work()
     assert [trial.state for trial in study.trials] == [TrialState.QUEUED] * 2
@@ -188,7 +188,7 @@ def test_a_trial_goes_on_from_a_snapshot_between_measurements(begin, one_step_at
 
 def test_worker_drops_an_attempt_when_it_gets_the_next_one(begin):
     """Test the loss of trial 2 while trial 1 waits to be measured again."""
-    study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8), reduction=1))
+    study = begin(target_trials=3, rungs=RungPlan(steps=(4, 8)))
 
     def lose(request: TrialRequest, step: int) -> None:
         if (request.trial, request.attempt, step) == (2, 1, 6):

@@ -14,8 +14,6 @@ from support.trivial_runner import TrivialFactory, TrivialRunner, score_at
 from support.violations import violations
 from support.work_clock import STEP_SECONDS, WorkClock
 
-from search_space.backbones import shape_of
-from search_space.space.space import SearchSpace
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.sql import run_query
 from studies.analysis.summaries import study_summaries
@@ -30,9 +28,7 @@ from studies.records import ConfirmationRecord, StudyKind, StudyRecord, TrialRec
 from studies.runtime.artefacts import study_folder
 from studies.runtime.progress import Progress
 from studies.study_file import Specification
-from studies.study_file.recorded_specification import BegunSpecification
-from studies.verification import replay_violations, replayed, verify
-from trial_runner.backbones import config_of
+from studies.verification import verify
 from trial_runner.requests import TrialRequest
 
 STEPS = 16
@@ -169,11 +165,6 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study):
     record = study.record()
     assert (record.kind, record.parent_id) == (StudyKind.CONFIRMATION, study.record("reviews").id)
     assert study.broken() == []
-    shape = shape_of(config_of(study.specification.backbone.name))
-    space = SearchSpace(shape=shape, budget=record.budget_parameters, options=study.specification.space_options)
-    with Ledger.open(study.url, read_only=True) as ledger:
-        proposer = replayed(ledger, record, space, BegunSpecification.of(study.specification))
-        assert list(replay_violations(ledger, record.id, proposer)) == []
 
 
 def test_what_is_finished_is_not_trained_again(local):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from support.simulated_search import proposals
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
@@ -57,9 +58,8 @@ def published(space: SearchSpace) -> Recorded:
 @pytest.fixture(scope="module")
 def proposed(space: SearchSpace) -> list[TrialRecord]:
     """Four discoveries with scores 0.70, 0.71, 0.72 and 0.73."""
-    proposer = Proposer(space, sampler="random", seed=0)
-    proposals = [proposer.propose() for _ in range(4)]
-    news = [new_trial(one, space.shape, number=number, head_parameters=1538) for number, one in enumerate(proposals)]
+    found = proposals(Proposer(space, sampler="random", seed=0), 4)
+    news = [new_trial(one, space.shape, number=number, head_parameters=1538) for number, one in enumerate(found)]
     return [recorded(new, 0.70 + number / 100) for number, new in enumerate(news)]
 
 

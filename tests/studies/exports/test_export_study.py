@@ -77,7 +77,7 @@ def ran(tiny_backbone: Callable[[str], Path], tmp_path_factory: pytest.TempPathF
         "budget": 900,
         "trials": 8,
         "training": {"steps": 8, "batch_size": 8, "precision": "fp32", "head_learning_rate": 1e-2},
-        "pruning": {"first_rung_steps": 2, "rule": "significance"},
+        "pruning": {"first_rung_steps": 2},
         "search": {"sampler": "random", "published": list(POINTS)},
         "fleet": {"backend": "inline", "pack": 2, "artefacts": str(folder / "artefacts")},
     }

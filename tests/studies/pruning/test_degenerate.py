@@ -1,14 +1,16 @@
 """Which trials stop because they learn nothing or unlearn, and which only begin slowly."""
 
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from search_space.published import HEAD_ONLY
+from studies.history.history import StudyHistory
 from studies.pruning.degenerate import FEWEST, collapse
-from studies.pruning.rungs import Protected, RungBoard, RungPlan
+from studies.pruning.rungs import Protected, RungPlan, stop_reason
 from trial_runner.requests import Reading
 from trial_runner.tasks.classification.split import PreparedTask, Split
 
@@ -71,10 +73,7 @@ def test_loss_above_first_rung_is_a_collapse():
     assert collapse(now, first, [(now, first)] * FEWEST, None) is None
 
 
-@dataclass(frozen=True)
-class Contestant:
-    method: str | None = None
-    fingerprint: str = ""
+METHODS = dict.fromkeys(range(4), "lora_qv") | {5: "lora_ffn", 6: HEAD_ONLY.name}
 
 
 def reading(trial: int, step: int, loss: float, score: float = 0.5) -> Reading:
@@ -82,26 +81,33 @@ def reading(trial: int, step: int, loss: float, score: float = 0.5) -> Reading:
     return Reading(trial=trial, step=step, score=score, metrics=metrics, train_loss=loss, seconds=1.0)
 
 
-def board(**changes: object) -> RungBoard:
-    plan = RungPlan(steps=(50, 100), reduction=2, protected=Protected.ALL, stops_collapsed=True, guessing_loss=1.8)
-    rungs = RungBoard(RungPlan(**{name: changes.get(name, getattr(plan, name)) for name in plan.__slots__}))
-    for trial in range(4):
-        rungs.add(reading(trial, 50, 1.6), Contestant("lora_qv"))
-    return rungs
+def verdicts_on(readings: list[Reading], *, stops_collapsed: bool = True) -> list[str | None]:
+    """Return the verdicts on trials from number 4 on, after four published methods that learn at step 50."""
+    plan = RungPlan(steps=(50, 100), protected=Protected.ALL, stops_collapsed=stops_collapsed, guessing_loss=1.8)
+    by_trial = {trial: [reading(trial, 50, 1.6), reading(trial, 100, 1.5)] for trial in range(4)}
+    for one in readings:
+        by_trial.setdefault(one.trial, []).append(one)
+    trials: list[Any] = [
+        SimpleNamespace(number=number, method=METHODS.get(number), fingerprint="", replicate_of=None)
+        for number in range(7)
+    ]
+    return [stop_reason(plan, StudyHistory.of(trials, by_trial), one) for one in readings]
 
 
 def test_collapsed_trials_stop_except_head_only():
-    rungs = board()
-    for trial, method in enumerate((None, "lora_ffn", HEAD_ONLY.name), start=4):
-        rungs.add(reading(trial, 50, 1.85, score=0.9), Contestant(method))
+    constant = [reading(trial, 50, 1.85, score=0.9) for trial in (4, 5, 6)]
     reason = "rung 0 (50 steps): collapsed: all its predictions are the same, its loss is 1.85, and guessing has 1.8"
-    assert [rungs.verdict(reading(trial, 50, 1.85, score=0.9)) for trial in (4, 5, 6)] == [reason, reason, None]
+    assert verdicts_on(constant) == [reason, reason, None]
+
+
+def test_loss_above_that_of_the_first_rung_stops_a_trial_at_the_second():
+    risen = [reading(4, 50, 1.6), reading(4, 100, 1.7), reading(5, 50, 1.6), reading(5, 100, 1.62)]
+    reason = "rung 1 (100 steps): collapsed: its training loss has risen from 1.6 to 1.7"
+    assert verdicts_on(risen) == [None, reason, None, None]
 
 
 def test_a_study_that_was_begun_without_the_rule_goes_on_without_it():
-    rungs = board(stops_collapsed=False)
-    rungs.add(reading(4, 50, 1.85, score=0.9), Contestant("lora_ffn"))
-    assert rungs.verdict(reading(4, 50, 1.85, score=0.9)) is None
+    assert verdicts_on([reading(5, 50, 1.85, score=0.9)], stops_collapsed=False) == [None]
 
 
 def test_the_loss_of_guessing_is_the_entropy_of_the_labels_of_train():

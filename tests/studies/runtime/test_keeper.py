@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.best_share import BestShare
 from support.kept_study import report
+from support.simulated_search import proposals
 
 from studies.errors import FencedError, LaunchError, StudiesError
 from studies.ledger.database import Database
@@ -189,7 +191,7 @@ def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_progress_counts_a_repeated_report_once(new_plan, times):
-    """A worker repeats its call after a lost answer."""
+    """Repeat the call of a worker after a lost answer."""
     now = [0.0]
     keeper = StudyKeeper(new_plan(target_trials=2), clock=lambda: now[0])
     first, second = keeper.exchange("w/1", [], 2).requests
@@ -201,7 +203,7 @@ def test_progress_counts_a_repeated_report_once(new_plan, times):
     # 16 steps of both took 8 seconds, and 16 are left
     assert progress.left.seconds == pytest.approx(8.0)
     assert [(one.number, one.step, one.score) for one in progress.running] == [(0, 8, 0.5), (1, 8, 0.6)]
-    assert [len(trial.readings) for trial in keeper.proposer.trials] == [1, 1]
+    assert [len(keeper.history.readings(number)) for number in (0, 1)] == [1, 1]
     now[0] = 16.0
     ending = [report(first, 16, 0.5), report(second, 16, 0.6)]
     keeper.exchange("w/1", ending, 0)
@@ -537,9 +539,7 @@ def test_exhausted_space_ends_a_study_before_its_target(begin, space):
 def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over):
     rungs = RungPlan(
         steps=(4, 8),
-        reduction=2,
         protected=Protected.ALL,
-        rule=Rule.SIGNIFICANCE,
         stops_collapsed=True,
         guessing_loss=0.7,
     )
@@ -563,31 +563,23 @@ def test_collapsed_protected_method_stops_with_recorded_reason(begin, takes_over
 
 
 @pytest.mark.parametrize("takes_over", [False, True])
-def test_examples_are_recorded_and_compared_at_rungs_also_after_a_takeover(begin, takes_over):
-    rungs = RungPlan(steps=(4,), reduction=2, rule=Rule.SIGNIFICANCE, examples=400)
-    study = begin(target_trials=6, rungs=rungs)
-    requests = study.take(6)
-    # two points of 400 examples are no more than noise, but for those that see which examples they are
-    rights = [np.arange(400) < right for right in (208, 208, 208, 208, 208, 200)]
-    reports = [
-        report(request, 4, right.mean(), examples=ExampleLosses.of(1.0 - right, right))
-        for request, right in zip(requests, rights, strict=True)
-    ]
-    assert set(study.tell(*reports[:5])) == {Decision.GO_ON}
-    last = reports[5]
+def test_examples_of_readings_at_rungs_are_recorded(begin, takes_over):
+    study = begin(target_trials=2, rungs=RungPlan(steps=(4,)))
+    first, second = study.take(2)
+    rights = [np.arange(400) < right for right in (208, 200)]
+    examples = [ExampleLosses.of(1.0 - right, right) for right in rights]
+    assert study.tell(report(first, 4, 0.52, examples=examples[0])) == [Decision.GO_ON]
     if takes_over:
         study.take_over()
-        (again,) = [one for one in study.take(6) if one.trial == 5]
-        reading = replace(last.reading, attempt=again.attempt)
-        last = replace(last, attempt=again.attempt, reading=reading)
-    assert study.tell(last) == [Decision.STOP]
+        _, second = study.take(2)
+    assert study.tell(report(second, 4, 0.5, examples=examples[1])) == [Decision.GO_ON]
     with study.opened() as (ledger, key):
         kept = [(one.trial, one.step, one.scores.sum()) for one in ledger.examples(key)]
-    assert kept == [(trial, 4, 208 - 8 * (trial == 5)) for trial in range(6)]
+    assert kept == [(0, 4, 208), (1, 4, 200)]
 
 
 def test_takeover_proposes_the_same_pack(begin):
-    rungs = RungPlan(steps=(4, 8), reduction=2, rule=Rule.SIGNIFICANCE, protected=Protected.BEST, examples=200)
+    rungs = RungPlan(steps=(4, 8), rule=BestShare(), protected=Protected.BEST, examples=200)
     published = ("lora_qv", "mam_adapter", "bitfit", "head_only")
     study = begin(sampler="factored", rungs=rungs, initial_design=InitialDesign(published=published), target_trials=40)
     held, measured = {request.trial: request for request in study.take(4)}, set()
@@ -609,13 +601,15 @@ def test_takeover_proposes_the_same_pack(begin):
     assert {*study.states} == {"complete", "pruned", "failed", "running"}
     tried, before = study.trials, study.keeper
     study.take_over()
-    expected = [before.proposer.propose().fingerprint for _ in range(3)]
-    assert [study.keeper.proposer.propose().fingerprint for _ in range(3)] == expected
+    expected, found = (
+        [one.fingerprint for one in proposals(keeper.proposer, 3, keeper.history)] for keeper in (before, study.keeper)
+    )
+    assert found == expected
     assert len({*expected, *(trial.fingerprint for trial in tried)}) == len(tried) + 3
     study.take_over()
 
 
-BY_CHANCE = RungPlan(steps=(4, 8), reduction=2, rule=Rule.CHANCE, examples=4000)
+BY_CHANCE = RungPlan(steps=(4, 8), rule=Rule.CHANCE, examples=4000)
 
 
 def test_by_chance_a_takeover_decides_as_the_keeper_would_have(begin):

@@ -9,42 +9,47 @@ import pytest
 from search_space.backbones import shape_of
 from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
-from studies.runtime.roster import OpenTrial, Roster
+from studies.runtime.roster import Lease, Roster
 
 METHODS = ("lora_qv", "prefix_tuning", "lora_qv", "parallel_adapter_ffn", "prefix_tuning", "lora_qv")
 
 
-@pytest.fixture
-def roster(tiny_backbone: Any) -> Roster:
-    """Six waiting trials, of three structures and different sizes."""
+@pytest.fixture(scope="module")
+def history(tiny_backbone: Any) -> list[Any]:
+    """Six trials, of three structures and different sizes."""
     import json
 
     shape = shape_of(json.loads((Path(tiny_backbone("roberta")) / "config.json").read_text()))
-    roster = Roster()
+    trials = []
     for number, name in enumerate(METHODS):
         method = published_method(name)
         configuration = solve(
             method.configuration(shape), shape, attention_share=method.attention_share, parameters=400 + 100 * number
         )
-        waiting: Any = SimpleNamespace(number=number, configuration=configuration)
-        roster.trials[number] = OpenTrial(trial=waiting, attempt=1)
-    return roster
+        trials.append(SimpleNamespace(number=number, configuration=configuration))
+    return trials
 
 
-def test_worker_gets_trials_that_group_with_its_own(roster):
-    roster.trials[1].worker = "a/1"
-    assert roster.choose_queued("a/1", 1) == [4], "the other prefix, whatever its length"
-    roster.trials[3].worker = "a/1"
-    assert roster.choose_queued("a/1", 2) == [4, 0]
+@pytest.fixture
+def roster() -> Roster:
+    """Six waiting trials."""
+    return Roster(leases={number: Lease(trial=number, attempt=1) for number in range(len(METHODS))})
 
 
-def test_trials_leased_together_group_together(roster):
-    assert roster.choose_queued("b/1", 3) == [0, 2, 5]
+def test_worker_gets_trials_that_group_with_its_own(roster, history):
+    roster.leases[1].worker = "a/1"
+    assert roster.choose_queued("a/1", 1, history) == [4], "the other prefix, whatever its length"
+    roster.leases[3].worker = "a/1"
+    assert roster.choose_queued("a/1", 2, history) == [4, 0]
 
 
-def test_all_waiting_trials_are_leased_where_there_is_room(roster):
-    assert roster.choose_queued("b/1", 6) == roster.choose_queued("b/1", 9) == [0, 1, 2, 3, 4, 5]
-    assert roster.choose_queued("b/1", 0) == roster.choose_queued("b/1", -2) == []
+def test_trials_leased_together_group_together(roster, history):
+    assert roster.choose_queued("b/1", 3, history) == [0, 2, 5]
+
+
+def test_all_waiting_trials_are_leased_where_there_is_room(roster, history):
+    assert roster.choose_queued("b/1", 6, history) == roster.choose_queued("b/1", 9, history) == [0, 1, 2, 3, 4, 5]
+    assert roster.choose_queued("b/1", 0, history) == roster.choose_queued("b/1", -2, history) == []
 
 
 def test_the_last_trials_are_shared_between_the_workers(roster):

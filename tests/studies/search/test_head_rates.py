@@ -1,7 +1,7 @@
 """Learning rates of the task head: searched where a study asks for it, of every sampler, and nowhere else."""
 
 import pytest
-from support.simulated_search import proposer_of, readings_of, search
+from support.simulated_search import NOTHING_TRIED, history_of, proposer_of, search
 
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import entry_of, trials_of
@@ -17,13 +17,12 @@ def asking(space: SearchSpace) -> SearchSpace:
 
 
 @pytest.mark.parametrize("sampler", ["factored", "random", "tpe"])
-def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
+def test_searched_head_rate_is_proposed_and_continued(sampler, space):
     with_head_rate = asking(space)
     proposer = proposer_of(with_head_rate, sampler, published=())
-    history = search(proposer, with_head_rate, 9, [])
-    replayed = proposer_of(with_head_rate, sampler, published=())
-    replayed.replay(history, readings_of(history))
-    assert replayed.propose().fingerprint == proposer.propose().fingerprint
+    history = search(proposer, 9)
+    continued = proposer_of(with_head_rate, sampler, published=())
+    assert continued.propose(history_of(history)).fingerprint == proposer.propose(history).fingerprint
     rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] for trial in history]
     assert all(LOW <= rate <= HIGH for rate in rates)
     assert len(set(rates)) == len(history)
@@ -32,7 +31,7 @@ def test_searched_head_rate_is_proposed_and_replayed(sampler, space):
 
 def test_head_rate_is_part_of_the_fingerprint(space):
     with_head_rate = asking(space)
-    one = proposer_of(with_head_rate, "random", published=()).propose()
+    one = proposer_of(with_head_rate, "random", published=()).propose(NOTHING_TRIED)
     other = with_head_rate.suggest({**one.parameters, HEAD_RATE: HIGH / 2})
     assert (other.head_learning_rate, other.parameters[HEAD_RATE]) == (HIGH / 2, HIGH / 2)
     assert other.fingerprint != one.fingerprint
@@ -41,7 +40,7 @@ def test_head_rate_is_part_of_the_fingerprint(space):
 
 @pytest.mark.parametrize("sampler", ["factored", "random"])
 def test_fixed_head_rate_applies_to_all_trials(sampler, space):
-    (trial,) = search(proposer_of(space, sampler, published=()), space, 1, [])
+    (trial,) = search(proposer_of(space, sampler, published=()), 1)
     assert HEAD_RATE not in trial.proposal
     assert HEAD_RATE not in space.parameters()
     assert trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] == USUAL
@@ -49,7 +48,7 @@ def test_fixed_head_rate_applies_to_all_trials(sampler, space):
 
 def test_a_confirmation_trains_the_head_at_the_rate_of_the_trial(space):
     with_head_rate = asking(space)
-    (trial,) = search(proposer_of(with_head_rate, "random", published=()), with_head_rate, 1, [])
+    (trial,) = search(proposer_of(with_head_rate, "random", published=()), 1)
     entry = entry_of(trial, with_head_rate, label="0", head_parameters=0, is_top=True)
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {HEAD_RATE: trial.proposal[HEAD_RATE]}

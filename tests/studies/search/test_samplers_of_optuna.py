@@ -6,7 +6,7 @@ import types
 import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState as OptunaState
-from support.simulated_search import readings_of, search
+from support.simulated_search import NOTHING_TRIED, after, history_of, search
 
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
@@ -21,22 +21,22 @@ TPE = "optuna.samplers:TPESampler"
 GROUPED = {"class": TPE, "multivariate": True, "group": True}
 
 
-def test_tpe_learns_from_published_methods_and_replays(space):
+def test_tpe_learns_from_published_methods_and_continues(space):
     initial_design = InitialDesign(published=("mam_adapter", "lora_qv"))
 
     def proposer() -> Proposer:
         return Proposer(space, sampler=sampler_of(GROUPED), seed=5, initial_design=initial_design)
 
-    lost, replayed = proposer(), proposer()
-    history = search(lost, space, 24, [])
-    replayed.replay(history, readings_of(history))
-    history = replayed.history()
-    assert [one.state for one in history[:4]] == [
+    lost, other = proposer(), proposer()
+    history = search(lost, 24)
+    visible = other.visible(history_of(history))
+    assert [one.state for one in visible[:4]] == [
         OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.COMPLETE, OptunaState.FAIL
     ]  # fmt: skip
-    assert history[0].params["attention.form"] == "softmax_memory"
-    following = search(lost, space, 3, [])
-    assert [trial.fingerprint for trial in search(replayed, space, 3, [])] == [one.fingerprint for one in following]
+    assert visible[0].params["attention.form"] == "softmax_memory"
+    following = search(lost, 3, history)
+    again = search(other, 3, history_of(history))
+    assert [trial.fingerprint for trial in again] == [trial.fingerprint for trial in following]
 
 
 def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
@@ -45,11 +45,11 @@ def test_brute_force_of_optuna_tries_all_of_a_small_space_once(space):
     options = SpaceOptions(attention_forms=("const",), ffn_forms=("const",), learning_rates=fixed, published=())
     small = SearchSpace(shape=space.shape, budget=600_000, options=options)
     proposer = Proposer(small, sampler="optuna.samplers:BruteForceSampler", seed=0)
-    for number in range(19):
-        proposer.propose()
-        proposer.end_trial(number, TrialState.COMPLETE, 0.5)
+    history = NOTHING_TRIED
+    for _ in range(19):
+        history = after(history, proposer.propose(history), small, TrialState.COMPLETE, 0.5)
     with pytest.raises(SpaceExhausted):
-        proposer.propose()
+        proposer.propose(history)
 
 
 @pytest.mark.parametrize(

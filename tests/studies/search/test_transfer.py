@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.factored_search import ERROR, drawn, observed
+from support.factored_search import ERROR, drawn, history_of, reading
 
 from search_space.space.space import SearchSpace
+from studies.records import TrialRecord
 from studies.score_evidence import Estimate
 from studies.search.transfer import BETWEEN_TASKS, UNKNOWN, SourceStudy, combine_optima, warm_start_from
 from studies.search.warm_start import ExpectedRate, warm_start_from_json
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
-from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.prior_mean import BEST_UNIT_LR, prior_trends
 from studies.surrogate.random_candidates import UNIFORM_FRACTION, RandomCandidates
 
@@ -46,18 +46,20 @@ def test_an_expected_rate_is_placed_in_any_range_and_never_beyond_it():
             ExpectedRate(**bad)
 
 
-def scored(space: SearchSpace, score: Callable[[Observation], float], *, count: int = 60, seed: int = 0) -> SourceStudy:
+def scored(space: SearchSpace, score: Callable[[TrialRecord], float], *, count: int = 60, seed: int = 0) -> SourceStudy:
     """Return a study of random trials, all complete, with noiseless scores."""
     trials = []
     for one in drawn(space, count, seed=seed):
-        reading = MeasuredScore(fraction=1.0, score=score(one), standard_error=ERROR / 10)
-        trials.append(replace(one, readings=(reading,)))
+        trials.append(one.changed(readings=[reading(score(one.record))]))
     return SourceStudy(
-        name=f"s{seed}", history=trials, features_of=Encoding(space).features_of, ranges=space.options.learning_rates
+        name=f"s{seed}",
+        history=history_of(trials, ERROR / 10),
+        features_of=Encoding(space).features_of,
+        ranges=space.options.learning_rates,
     )
 
 
-def low_rank(trial: Observation) -> int:
+def low_rank(trial: TrialRecord) -> int:
     return sum(edit.form.name == "lowrank" for edit in trial.configuration.edits)
 
 
@@ -78,7 +80,7 @@ def test_what_is_good_on_a_task_comes_first_on_the_next(space):
 
 
 def test_tasks_that_disagree_each_have_their_own(space):
-    def bottlenecks(trial: Observation) -> float:
+    def bottlenecks(trial: TrialRecord) -> float:
         return 0.4 + 0.05 * sum(edit.form.name == "bottleneck" for edit in trial.configuration.edits)
 
     one = scored(space, lambda trial: 0.4 + 0.05 * min(low_rank(trial), 2))
@@ -95,7 +97,7 @@ def test_tasks_that_disagree_each_have_their_own(space):
 
 @pytest.mark.parametrize("best", [0.5, -0.7])
 def test_rates_are_expected_where_they_were_best(space, encoding, best):
-    def score(trial: Observation) -> float:
+    def score(trial: TrialRecord) -> float:
         return 0.5 - 0.05 * sum((side.unit_lr - best) ** 2 for side in encoding.features_of(trial) if side is not None)
 
     places = warm_start_from([scored(space, score, count=90)], space).expected_rates(space.options.learning_rates)
@@ -131,7 +133,7 @@ def test_rates_are_drawn_near_the_optimum_and_sometimes_uniformly(encoding):
 
 
 def test_the_model_expects_most_of_rates_where_they_were_best(encoding, space):
-    side, ffn = encoding.features_of(observed(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}), 0))
+    side, ffn = encoding.features_of(space.suggest_published("lora_qv", {"learning_rate.lowrank": 3e-3}))
     assert side is not None
     places = {"lowrank": Estimate(mean=0.4, deviation=0.1)}
     for rate in (-0.2, 0.4, 0.9):

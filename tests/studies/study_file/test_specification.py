@@ -366,7 +366,7 @@ def test_rungs_differ_by_the_reduction_and_end_at_the_last_step(pruning, trainin
     assert study.training_plan().evaluate_at_steps == rungs
 
 
-@pytest.mark.parametrize("pruning", [{}, {"rule": "significance"}, {"first_rung_steps": 5}])
+@pytest.mark.parametrize("pruning", [{}, {"rule": "none"}, {"first_rung_steps": 5}])
 @pytest.mark.parametrize("warmup", [0.1, 0.3])
 def test_last_rung_is_at_most_half_of_the_steps(pruning, warmup):
     for steps in range(10, 1001, 3):
@@ -598,11 +598,11 @@ def test_reading_a_study_file_imports_no_heavy_library():
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
-@pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.SIGNIFICANCE])
+@pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.NONE])
 def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(warmup, rungs, rule):
     given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
     study = minimal(**given, training={"steps": 200, "warmup_fraction": warmup})
-    pruning = {"reduction": 2, "rule": rule, "protected": Protected.BEST, "stops_collapsed": True}
+    pruning = {"rule": rule, "protected": Protected.BEST, "stops_collapsed": True}
     assert study.rung_plan(750) == RungPlan(steps=rungs, examples=750, measured=rungs[0] * 32 // 2, **pruning)
 
 

@@ -2,12 +2,11 @@ import functools
 from collections.abc import Callable
 
 import pytest
-from support.factored_search import drawn
+from support.factored_search import MeasuredTrial, drawn
 
 from search_space.space.space import SearchSpace
-from studies.surrogate.observation import Observation
 
-History = Callable[..., list[Observation]]
+History = Callable[..., list[MeasuredTrial]]
 
 
 @pytest.fixture(scope="session")

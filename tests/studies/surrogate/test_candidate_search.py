@@ -1,12 +1,21 @@
 """The factored sampler: a pure function of the history, and what it makes of it."""
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
-from support.factored_search import ERROR, drawn, proposed, score_of, searched
+from support.factored_search import (
+    ERROR,
+    MeasuredTrial,
+    drawn,
+    history_of,
+    proposed,
+    reading,
+    score_of,
+    searched,
+    trial_of,
+)
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import METHOD
@@ -16,7 +25,6 @@ from studies.surrogate.candidate_search import FactoredSearch, FactoredSettings,
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import unit_lr_of
 from studies.surrogate.kernel import Points
-from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.prior_mean import BEST_UNIT_LR
 from studies.surrogate.structure_distances import ABSENT, StructureDistances
@@ -24,7 +32,7 @@ from studies.surrogate.structure_distances import ABSENT, StructureDistances
 MODEL_ALONE = FactoredSettings(random_fraction=0.0, retuned_fraction=0.0)
 
 
-def fingerprints(trials: list[Observation]) -> list[str]:
+def fingerprints(trials: list[MeasuredTrial]) -> list[str]:
     return [one.fingerprint for one in trials]
 
 
@@ -34,7 +42,7 @@ def test_proposals_are_unique(space, history):
     trials += searched(search, trials, 50)
     assert len(set(fingerprints(trials))) == 60
     again = proposed(search, trials)[0].fingerprint
-    history_with_duplicate = [*trials, replace(trials[-1], number=60, fingerprint=again)]
+    history_with_duplicate = history_of([*trials, trials[-1].changed(number=60, fingerprint=again)])
     assert search.candidate(history_with_duplicate, number=60).fingerprint != again
 
 
@@ -67,8 +75,7 @@ def test_near_duplicates_are_not_proposed_despite_noise(space, settings):
     for number in range(12, 30):
         (candidate,) = proposed(search, trials)
         noise = random.Random(candidate.fingerprint).gauss(0, ERROR)
-        reading = MeasuredScore(fraction=1.0, score=score_of(candidate) + noise, standard_error=ERROR)
-        trials.append(Observation.of(candidate, number=number, readings=(reading,)))
+        trials.append(trial_of(candidate, space, number, [reading(score_of(candidate) + noise)]))
     encoding = Encoding(space)
     points = Points.of([encoding.features_of(trial) for trial in trials], StructureDistances())
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()
@@ -100,10 +107,10 @@ def test_posterior_is_on_the_score_scale_and_fits_readings(encoding, history):
     fitter, trials = SurrogateFitter(encoding.features_of), history(90)
     observed, unknown = trials[:60], [fitter.features(one) for one in trials[60:]]
     truth = np.array([one.readings[0].score + 0.05 for one in trials[60:]])
-    means, deviations = fitter.posterior(observed).predict(unknown)
+    means, deviations = fitter.posterior(history_of(observed)).predict(unknown)
     assert np.corrcoef(means, truth)[0, 1] > 0.6
     assert np.mean(np.abs(means - truth) < 2 * deviations) > 0.8
-    observed_means, with_all = fitter.posterior(trials).predict(unknown)
+    observed_means, with_all = fitter.posterior(history_of(trials)).predict(unknown)
     assert (with_all < deviations).mean() > 0.9
     assert np.abs(observed_means - truth).mean() < np.abs(means - truth).mean()
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.factored_search import STEPS
 
 from studies.surrogate.gaussian_process import (
     RUNG_VARIANCE,
@@ -53,7 +54,7 @@ def readings_of(trials, encoding, distances) -> Readings:
     return Readings(
         points=Points.of([encoding.features_of(trial) for trial, _ in pairs], distances),
         trials=np.array([trial.number for trial, _ in pairs]),
-        rungs=np.log2([one.fraction for _, one in pairs]),
+        rungs=np.log2([one.step / STEPS for _, one in pairs]),
         scores=(scores - scores.mean()) / scores.std(),
         errors=np.full(len(pairs), 0.3),
         slopes=np.ones(len(pairs)),

@@ -10,10 +10,8 @@ from search_space.backbones import shape_of
 from search_space.parameter_counts.counts import count
 from search_space.space.space import SearchSpace, SpaceOptions
 from search_space.validity import check_on
-from studies.records import TrialState
 from studies.surrogate.encoding import Encoding, PartStructures
 from studies.surrogate.mutation import Moves, Mutation, Parents
-from studies.surrogate.observation import Observation
 from studies.surrogate.random_candidates import RandomCandidates
 
 BACKBONES = Path(__file__).parents[2] / "data" / "backbones"
@@ -58,8 +56,7 @@ def test_every_child_is_legal_and_within_the_budget(backbone, part):
         # a C that Kronecker products at both sides share is in the size of both
         shared = 4**3 if all("phm" in side.structure.form for side in view if side) else 0
         assert stored == pytest.approx(counted, rel=1e-6, abs=shared)
-        trial = Observation.of(candidate, number=0, state=TrialState.RUNNING)
-        for features, own in zip(view, encoding.features_of(trial), strict=True):
+        for features, own in zip(view, encoding.features_of(candidate), strict=True):
             assert (features and features.structure.layers) == (own and own.structure.layers)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.factored_search import history_of
 
 from studies.surrogate.posterior import Posterior, SurrogateFitter
 from studies.surrogate.score_warp import KNEE, unwarp
@@ -20,12 +21,12 @@ def trials(history):
 def with_score(trials, score):
     """Return the trials, of which one ends with another score."""
     last = trials[LOW].readings[-1]
-    low = replace(trials[LOW], readings=(*trials[LOW].readings[:-1], replace(last, score=score)))
+    low = trials[LOW].changed(readings=(*trials[LOW].readings[:-1], replace(last, score=score)))
     return [low if one.number == LOW else one for one in trials]
 
 
 def posterior_of(encoding, trials) -> Posterior:
-    return SurrogateFitter(encoding.features_of).posterior(trials)
+    return SurrogateFitter(encoding.features_of).posterior(history_of(trials))
 
 
 def spread_of(trials) -> tuple[float, float]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.factored_search import MeasuredTrial, ended_at, history_of, reading
 
 from studies.records import TrialState
-from studies.surrogate.observation import MeasuredScore
 from studies.surrogate.posterior import SurrogateFitter, checkpoint
 from studies.surrogate.reading_arrays import (
     LARGEST,
@@ -27,10 +27,14 @@ def same(one: ReadingArrays, other: ReadingArrays) -> bool:
     )
 
 
+def collected_from(trials: list[MeasuredTrial]) -> ReadingArrays:
+    return ReadingCollector().collect(history_of(trials))
+
+
 def test_readings_are_ordered_by_time_and_number(history):
     trials = history(6)
-    late = replace(trials[0], ended_at=99.0)
-    collected = ReadingCollector().collect([late, *trials[1:]])
+    late = trials[0].changed(ended_at=ended_at(99))
+    collected = collected_from([late, *trials[1:]])
     assert collected.trials.tolist() == [1, 1, 2, 3, 3, 4, 4, 5, 0, 0]
     assert collected.rungs.tolist() == [-1, 0, -1, -1, 0, -1, 0, -1, -1, 0]
     assert collected.trial_count == 6
@@ -39,22 +43,22 @@ def test_readings_are_ordered_by_time_and_number(history):
 def test_incremental_collection_equals_a_new_one(history):
     trials, follower = history(30), ReadingCollector()
     for count in range(31):
-        running = [replace(one, state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
+        running = [one.changed(state=TrialState.RUNNING, readings=()) for one in trials[count - 2 : count]]
         now = [*trials[: max(0, count - 2)], *running]
-        assert same(follower.collect(now), ReadingCollector().collect(now))
-    assert same(follower.collect(trials[:4]), ReadingCollector().collect(trials[:4]))
+        assert same(follower.collect(history_of(now)), collected_from(now))
+    assert same(follower.collect(history_of(trials[:4])), collected_from(trials[:4]))
 
 
 def test_many_readings_are_thinned_to_best_newest_and_sample(history):
-    few = ReadingCollector().collect(history(50))
+    few = collected_from(history(50))
     assert thin(few, few.scores).tolist() == list(range(len(few)))
     draw = random.Random(0)
     some = history(2)[1]
     trials = [
-        replace(some, number=number, ended_at=number, readings=(MeasuredScore(fraction=1.0, score=draw.random()),))
+        some.changed(number=number, ended_at=ended_at(number), readings=[reading(draw.random())])
         for number in range(3000)
     ]
-    collected = ReadingCollector().collect(trials)
+    collected = collected_from(trials)
     kept = set(collected.trials[thin(collected, collected.scores)].tolist())
     best = set(np.argsort(-collected.scores)[:120].tolist())
     assert len(kept) == LARGEST
@@ -66,7 +70,7 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
 
 def test_earlier_readings_go_before_any_trial_does(history):
     trials = history(250)
-    collected = ReadingCollector().collect(trials)
+    collected = collected_from(trials)
     kept = thin(collected, collected.scores)
     assert len(collected) > LARGEST == len(kept)
     kept_readings = collected.take(kept)
@@ -130,29 +134,28 @@ def test_checkpoints_grow_by_a_third():
 
 def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     def near(one, by):
-        readings = tuple(
+        readings = [
             replace(
-                reading,
-                score=0.45 + by * (reading.score - 0.45),
-                standard_error=1e-4,
-                loss=0.55 + by * (0.45 - reading.score),
+                each,
+                score=0.45 + by * (each.score - 0.45),
+                metrics={"validation_loss": 0.55 + by * (0.45 - each.score)},
             )
-            for reading in one.readings
-        )
-        return replace(one, readings=readings)
+            for each in one.readings
+        ]
+        return one.changed(readings=readings)
 
     trials = history(30)
     early = [near(one, 1.0) for one in trials[:16]]
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
-    first = SurrogateFitter(encoding.features_of, fits_to=16).posterior(early)
+    first = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(early, 1e-4))
     # until the sixteenth trial was heard of, its own later reading aside
-    alone = ReadingCollector().collect(early).until(16)
+    alone = ReadingCollector().collect(history_of(early, 1e-4)).until(16)
     spreads = standardize(alone.scores, alone.errors, alone.rungs).units
     for some in (early, [*early, *late]):
-        found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(some)
+        found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(some, 1e-4))
         assert found.scale.spread == spreads[0.0]
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
-    usual = SurrogateFitter(encoding.features_of).posterior([*early, *late])
+    usual = SurrogateFitter(encoding.features_of).posterior(history_of([*early, *late], 1e-4))
     assert usual.scale.spread < 0.9 * spreads[0.0]
     here, there = (one.process.readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
@@ -160,23 +163,20 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
 
 def test_last_losses_of_the_best_trials_are_collected(history):
     def with_loss(one, loss):
-        return replace(one, readings=tuple(replace(reading, loss=loss) for reading in one.readings))
+        metrics = {} if loss is None else {"validation_loss": loss}
+        return one.changed(readings=[replace(each, metrics=metrics) for each in one.readings])
 
     few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
-    collected = ReadingCollector().collect(few)
+    collected = collected_from(few)
     rows = with_losses(collected, collected.scores)
     assert sorted(collected.trials[rows]) == [1, 3, 5, 7, 9, 11]
     for row in rows:
         assert collected.losses[row] == 0.5
         assert collected.rungs[row] == collected.rungs[collected.trials == collected.trials[row]].max()
     many = [
-        replace(
-            one,
-            number=number,
-            readings=(MeasuredScore(fraction=1.0, score=number / 1e3, loss=1.0),),
-        )
+        one.changed(number=number, readings=[reading(number / 1e3, loss=1.0)])
         for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]
-    collected = ReadingCollector().collect(many)
+    collected = collected_from(many)
     assert collected.trials[with_losses(collected, collected.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
-    assert not len(with_losses(ReadingCollector().collect(history(12)), np.zeros(40)))
+    assert not len(with_losses(collected_from(history(12)), np.zeros(40)))

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from support.factored_search import whole_space
+from support.factored_search import MeasuredTrial, history_of, reading, trial_of, whole_space
 
 from search_space.parameter_counts.counts import count
 from search_space.parameter_counts.flops import extra_flops
 from search_space.space.space import SearchSpace
+from studies.history.history import StudyHistory
 from studies.objectives import SizeGoal, SizeMeasure
 from studies.search.factored_sampler import FactoredSampler
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.encoding import Encoding
-from studies.surrogate.observation import MeasuredScore, Observation
 from studies.surrogate.size_objective import SizeObjective
 
 
@@ -29,15 +29,14 @@ def goal_of(space: SearchSpace, objective: SizeMeasure) -> SizeGoal:
     return SizeGoal.of(objective, budget=space.budget, max_extra_flops=space.options.max_extra_flops)
 
 
-def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
+def sized_trials(space: SearchSpace, trials: int = 24) -> list[MeasuredTrial]:
     """Return trials whose scores rise with their sizes."""
     search, found = FactoredSearch(space, seed=3), []
     for number in range(trials):
-        candidate = search.candidate([], number=number)
+        candidate = search.candidate(StudyHistory(), number=number)
         assert candidate is not None
         score = 0.4 + 0.1 * candidate.counts.stored / space.budget
-        reading = MeasuredScore(fraction=1.0, score=score, standard_error=0.005)
-        found.append(Observation.of(candidate, number=number, readings=(reading,)))
+        found.append(trial_of(candidate, space, number, [reading(score)]))
     return found
 
 
@@ -45,8 +44,8 @@ def history_of(space: SearchSpace, trials: int = 24) -> list[Observation]:
 def test_size_of_an_encoding_is_that_of_its_configuration(space, objective):
     encoding, goal = Encoding(space), goal_of(space, objective)
     size_objective = SizeObjective(encoding, goal)
-    for observation in history_of(space, 12):
-        encoded = encoding.encode(observation)
+    for trial in sized_trials(space, 12):
+        encoded = encoding.encode(trial.record)
         assert encoded is not None
         made = encoding.candidate(encoded).configuration
         size = (
@@ -62,7 +61,7 @@ def test_size_of_an_encoding_is_that_of_its_configuration(space, objective):
 
 
 def test_with_a_goal_smaller_ones_are_proposed_than_without(space):
-    history = history_of(space)
+    history = history_of(sized_trials(space), error=0.005)
     stored = []
     for goal in (None, goal_of(space, SizeMeasure.PARAMETERS)):
         search = FactoredSearch(space, seed=1, goal=goal)

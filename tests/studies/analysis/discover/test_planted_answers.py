@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.factored_search import drawn, whole_space
+from support.factored_search import drawn, history_of, whole_space
 
 from studies.analysis.discover.differences import differences
 from studies.analysis.discover.importance import base, factors, importance
@@ -19,7 +19,7 @@ from studies.surrogate.kernel import Points
 from studies.surrogate.structure_distances import StructureDistances
 
 SPACE = whole_space()
-HISTORY = drawn(SPACE, 30)
+HISTORY = history_of(drawn(SPACE, 30))
 SHARED = 0.9
 
 

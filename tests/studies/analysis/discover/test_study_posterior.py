@@ -5,26 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.factored_search import drawn, whole_space
+from support.factored_search import drawn, history_of, whole_space
 
 from studies.analysis.discover import ANALYSES, StudyPosterior, discovered, summary
-from studies.surrogate.observation import Observation
 
 SPACE = whole_space()
 TRIALS = 90
 
 
-def precise(count: int, seed: int = 0) -> list[Observation]:
-    """Draw trials that are measured with 4,000 examples."""
-    return [
-        replace(one, readings=tuple(replace(reading, standard_error=0.008) for reading in one.readings))
-        for one in drawn(SPACE, count, seed=seed)
-    ]
-
-
 @pytest.fixture(scope="module")
 def knowledge() -> StudyPosterior:
-    return StudyPosterior(SPACE, precise(TRIALS), metric="accuracy")
+    return StudyPosterior(SPACE, history_of(drawn(SPACE, TRIALS), error=0.008), metric="accuracy")
 
 
 def test_every_analysis_has_a_card_of_its_name(knowledge):
@@ -57,10 +48,10 @@ def test_uninformative_trials_are_described_as_such():
     noise = np.random.default_rng(0)
 
     def noisy(reading):
-        return replace(reading, score=0.5 + 0.02 * noise.standard_normal(), standard_error=0.02)
+        return replace(reading, score=0.5 + 0.02 * noise.standard_normal())
 
-    history = [replace(one, readings=tuple(map(noisy, one.readings))) for one in drawn(SPACE, 14)]
-    posterior = StudyPosterior(SPACE, history, metric="accuracy")
+    trials = [one.changed(readings=list(map(noisy, one.readings))) for one in drawn(SPACE, 14)]
+    posterior = StudyPosterior(SPACE, history_of(trials), metric="accuracy")
     cards = discovered(posterior)
     sentences = summary(posterior, cards)
     assert any("no single value is shown to be better yet." in one for one in sentences)

@@ -1,12 +1,11 @@
 """Differences to a published method, and sizes, as cards with intervals."""
 
 import sys
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
-from support.factored_search import drawn
+from support.factored_search import drawn, history_of
 
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
@@ -14,17 +13,17 @@ from studies.analysis.discover import discovered, summary
 from studies.analysis.discover.differences import differences
 from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import StudyPosterior
+from studies.history.history import StudyHistory
 from studies.records import TrialState
-from studies.surrogate.observation import Observation
 
 
 @pytest.fixture(scope="module")
-def history(space: SearchSpace) -> list[Observation]:
-    return drawn(space, 40)
+def history(space: SearchSpace) -> StudyHistory:
+    return history_of(drawn(space, 40))
 
 
 @pytest.fixture(scope="module")
-def knowledge(space: SearchSpace, history: list[Observation]) -> StudyPosterior:
+def knowledge(space: SearchSpace, history: StudyHistory) -> StudyPosterior:
     return StudyPosterior(space, history, metric="accuracy")
 
 
@@ -78,7 +77,9 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, hi
     best = found[int(np.argmax(knowledge.means(found)))]
     assert answer.question.startswith(f"What differs between the best discovery, trial {best.number}, and mam_adapter")
     assert not answer.data.empty
-    pruned = [one if one.method else replace(one, state=TrialState.PRUNED) for one in history]
+    pruned = history
+    for one in history:
+        pruned = pruned if one.method else pruned.changed(one.number, state=TrialState.PRUNED)
     alone = differences(StudyPosterior(space, pruned, best=1))
     assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
@@ -92,7 +93,9 @@ def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowl
 @pytest.mark.parametrize("lead", [0.0, 0.01, -0.02])
 def test_probability_within_half_a_point_is_of_two_normals(space, history, lead):
     first, second = (one.number for one in history[:2])
-    two = [one if one.number in (first, second) else replace(one, state=TrialState.PRUNED) for one in history]
+    two = history
+    for one in history[2:]:
+        two = two.changed(one.number, state=TrialState.PRUNED)
     joint = np.array([0.5, 0.5 + lead]), 1e-4 * np.eye(2)
     by_trial = sizes(StudyPosterior(space, two, leaderboard_joint=lambda _: joint)).points.set_index("trial")["as_good"]
     normal, slack = NormalDist(0, 0.01 * 2**0.5), 0.005

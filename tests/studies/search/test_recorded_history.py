@@ -1,4 +1,4 @@
-"""Trials of a ledger as observations."""
+"""Recorded trials as a history, and the noise of their readings."""
 
 import math
 from dataclasses import replace
@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from support.factored_search import observed, proposed
+from support.factored_search import score_of
 
 from search_space.space.random_draw import RandomTrial
 from studies.analysis.predictions import history_of
+from studies.history.noise import ScoreNoise, accuracy_error, shared_variance_fraction
 from studies.records import ExampleCounts, Reading, TrialRecord, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.reading_arrays import ReadingCollector
-from studies.surrogate.recorded_observations import ObservationModel, accuracy_error, shared_variance_fraction
 
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
 def recorded(space, number: int, state: TrialState = TrialState.COMPLETE) -> TrialRecord:
     candidate = space.suggest(RandomTrial(number))
     new = new_trial(candidate, space.shape, number=number, head_parameters=10)
-    score = observed(candidate, 0).readings[-1].score
+    score = score_of(candidate)
     return replace(
         new,
         state=state,
@@ -43,32 +43,36 @@ def readings_of(trial: TrialRecord) -> list[Reading]:
 
 
 def test_a_trial_of_the_ledger_is_the_trial_that_was_proposed(space):
-    trial, running = recorded(space, 0), recorded(space, 1, TrialState.RUNNING)
-    model = ObservationModel(steps=16, examples=400)
-    observations = [model.observation(trial, readings_of(trial)), model.observation(running, ())]
-    candidate = space.suggest(RandomTrial(0))
-    assert observations[0].configuration == candidate.configuration
-    assert observations[0].fingerprint == candidate.fingerprint
-    assert observations[0].attention_learning_rate == candidate.attention_learning_rate
-    assert observations[0].ffn_learning_rate == candidate.ffn_learning_rate
-    assert [one.fraction for one in observations[0].readings] == [0.25, 0.5]
-    assert observations[0].readings[0].standard_error == accuracy_error(trial.last_score, 400, 0.25)
-    assert (observations[1].readings, observations[1].state) == ((), TrialState.RUNNING)
+    trial, candidate = recorded(space, 0), space.suggest(RandomTrial(0))
+    assert (trial.configuration, trial.fingerprint) == (candidate.configuration, candidate.fingerprint)
+    assert trial.attention_learning_rate == candidate.attention_learning_rate
+    assert trial.ffn_learning_rate == candidate.ffn_learning_rate
+    noise = ScoreNoise(steps=16, examples=400)
+    first, second = readings_of(trial)
+    assert [noise.fraction(one) for one in (first, second)] == [0.25, 0.5]
+    assert noise.standard_error(first) == accuracy_error(trial.last_score, 400, 0.25)
 
 
 def test_readings_of_running_trials_come_last(space):
     trials = [recorded(space, 0, TrialState.RUNNING), recorded(space, 2), recorded(space, 1)]
     history = history_of(trials, {one.number: readings_of(one) for one in trials}, None)
     assert ReadingCollector().collect(history).trials.tolist() == [2, 2, 1, 1, 0, 0]
-    assert history[0].readings[0].standard_error == 0.0
+    assert history.noise.standard_error(history.readings(0)[0]) == 0.0
 
 
 def test_ledger_read_twice_gives_equal_proposals(space):
     trials = [recorded(space, number) for number in range(16)]
     counts = ExampleCounts(whole=500, rungs=500)
     one, other = (history_of(trials, {each.number: readings_of(each) for each in trials}, counts) for _ in range(2))
-    proposals = [proposed(FactoredSearch(space, seed=1), history)[0].fingerprint for history in (one, other)]
-    assert proposals[0] == proposals[1]
+    proposals = [FactoredSearch(space, seed=1).candidate(history, number=16) for history in (one, other)]
+    assert proposals[0] == proposals[1] is not None
+
+
+def test_scores_outside_0_to_1_have_no_standard_error(space):
+    (last,) = readings_of(recorded(space, 0))[1:]
+    assert ScoreNoise(steps=8, examples=400).standard_error(replace(last, score=27.5)) == 0.0
+    assert ScoreNoise(steps=8).standard_error(last) == 0.0
+    assert ScoreNoise(steps=8, examples=400).standard_error(last) > 0.0
 
 
 def test_accuracy_noise_is_binomial_less_the_shared_part():
@@ -78,10 +82,11 @@ def test_accuracy_noise_is_binomial_less_the_shared_part():
     assert accuracy_error(0.0, 500) == pytest.approx(accuracy_error(1.0, 500))
 
 
-def test_rung_noise_grows_with_fewer_examples():
-    model = ObservationModel(steps=4, examples=800, rung_examples=200)
-    assert model.measured(1, 0.5).standard_error == pytest.approx(2 * accuracy_error(0.5, 800, 0.25))
-    assert model.measured(4, 0.5).standard_error == accuracy_error(0.5, 800)
+def test_rung_noise_grows_with_fewer_examples(space):
+    noise = ScoreNoise(steps=4, examples=800, rung_examples=200)
+    first, last = (replace(readings_of(recorded(space, 0))[0], step=step, score=0.5) for step in (1, 4))
+    assert noise.standard_error(first) == pytest.approx(2 * accuracy_error(0.5, 800, 0.25))
+    assert noise.standard_error(last) == accuracy_error(0.5, 800)
 
 
 @pytest.mark.parametrize(("fraction", "common"), [(1.0, 0.5), (0.5, 0.38), (0.25, 0.26), (1 / 16, 0.02), (0.01, 0.0)])

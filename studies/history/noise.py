@@ -1,58 +1,36 @@
-"""Observations made of the records of a ledger, and the standard errors of their scores."""
+"""Noise of scores: what share of a full trial a reading is of, and its standard error by the number of examples."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from search_space.space.space import HEAD_RATE
-from studies.objectives import SizeGoal
-from studies.records import Reading, TrialRecord
-from studies.surrogate.observation import MeasuredScore, Observation
+from trial_runner.requests import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservationModel:
-    """Properties that all trials of a study share, from which observations are made.
+class ScoreNoise:
+    """Precision of the readings of a study.
 
     Attributes:
         steps: Steps of a full trial; later readings count as read at its end.
         examples: Number of examples over which a score between 0 and 1 is a mean; None if unknown.
         rung_examples: The same before the last step; None for the same number.
-        goal: Size to be minimized beside the score; None for the score alone.
     """
 
     steps: int = 1
     examples: int | None = None
     rung_examples: int | None = None
-    goal: SizeGoal | None = None
 
-    def observation(self, trial: TrialRecord, readings: Sequence[Reading] = ()) -> Observation:
-        """Return the observation of a recorded trial."""
-        size = () if self.goal is None else (self.goal.size(trial),)
-        return Observation(
-            number=trial.number,
-            configuration=trial.configuration,
-            attention_learning_rate=None if trial.attention is None else trial.attention.learning_rate,
-            ffn_learning_rate=None if trial.ffn is None else trial.ffn.learning_rate,
-            fingerprint=trial.fingerprint,
-            method=trial.method,
-            origin=trial.origin,
-            state=trial.state,
-            readings=tuple(self.measured(one.step, one.score, loss_of(one)) for one in readings),
-            ended_at=0.0 if trial.ended_at is None else trial.ended_at.timestamp(),
-            head_learning_rate=None if HEAD_RATE not in trial.proposal else float(str(trial.proposal[HEAD_RATE])),
-            values=None if trial.score is None else (trial.score, *size),
-            proposal=trial.proposal,
-        )
+    def fraction(self, reading: Reading) -> float:
+        """Return the share of the steps of a full trial at a reading, in (0, 1]."""
+        return min(1.0, reading.step / self.steps)
 
-    def measured(self, step: int, score: float, loss: float | None = None) -> MeasuredScore:
-        """Return the measured score of a reading."""
-        fraction = min(1.0, step / self.steps)
-        error = 0.0
-        if self.examples and 0 <= score <= 1:
-            examples = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
-            error = accuracy_error(score, examples, fraction)
-        return MeasuredScore(fraction=fraction, score=score, standard_error=error, loss=loss, step=step)
+    def standard_error(self, reading: Reading) -> float:
+        """Return the standard error of the score of a reading; 0 if it is unknown."""
+        if not self.examples or not 0 <= reading.score <= 1:
+            return 0.0
+        fraction = self.fraction(reading)
+        examples = self.examples if self.rung_examples is None or fraction >= 1 else self.rung_examples
+        return accuracy_error(reading.score, examples, fraction)
 
 
 def loss_of(reading: Reading) -> float | None:
