@@ -22,16 +22,16 @@ class Registry(Mapping[str, EntryT]):
     An entry of a package is imported on its first access.
     """
 
-    def __init__(self, what: str, own: Mapping[str, EntryT], *, kind: type[Any], group: str) -> None:
+    def __init__(self, noun: str, own: Mapping[str, EntryT], *, kind: type[Any], group: str) -> None:
         """Create a registry with the project's own entries.
 
         Args:
-            what: Noun for an entry in errors, such as ``sampler``.
+            noun: Name of an entry in errors, such as ``sampler``.
             own: Entries of the project.
             kind: Required type of every entry; a class or a runtime-checkable protocol.
             group: Entry-point group of further entries.
         """
-        self._what = what
+        self._noun = noun
         self._own = dict(own)
         self._kind = kind
         self._group = group
@@ -42,7 +42,7 @@ class Registry(Mapping[str, EntryT]):
         for point in entry_points(group=self._group):
             if point.name in self._own or point.name in found:
                 raise RegistryError(
-                    f"the names of {self._what}s must differ; got {point.name!r} a second time, from {point.value}. "
+                    f"the names of {self._noun}s must differ; got {point.name!r} a second time, from {point.value}. "
                     "Uninstall or rename one of them."
                 )
             found[point.name] = point
@@ -62,12 +62,12 @@ class Registry(Mapping[str, EntryT]):
             entry = point.load()
         except Exception as error:
             raise RegistryError(
-                f"the {self._what} {point.name!r} must be importable; {point.value} raised "
+                f"the {self._noun} {point.name!r} must be importable; {point.value} raised "
                 f"{type(error).__name__}: {error}. Mend or uninstall the package that adds it."
             ) from error
         if not isinstance(entry, self._kind):
             raise RegistryError(
-                f"the {self._what} {point.name!r} must be a {self._kind.__name__}; {point.value} is a "
+                f"the {self._noun} {point.name!r} must be a {self._kind.__name__}; {point.value} is a "
                 f"{type(entry).__name__}. Mend or uninstall the package that adds it."
             )
         return cast("EntryT", entry)

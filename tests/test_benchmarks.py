@@ -84,7 +84,7 @@ def test_time_of_a_pack_is_that_of_its_parts(load, goals, monkeypatch):
         ("--quick --packs 8", "at most 4; got 8"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_a_line(load, options, message, capsys):
+def test_incomparable_options_are_refused_in_a_line(load, options, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         load("packs").arguments_of(options.split())
     assert message in capsys.readouterr().err.splitlines()[-1]

@@ -209,7 +209,8 @@ SPEECH = (
 ODD_NAMES = (
     "genes?|genome|belie(f|ve|ver)|drawer|mover|luck|lessons|opening|course|prospects?|told|hear|heard|heed|beside|wish|"
     "wishes|taught|teach|asked|looking|telling|apart|elsewhere|nothing|somewhere|anywhere|well|met|ways|sayings?|said|says|"
-    "known|seen|lend|lent|likes|alike|takeable|door|desk|hungry"
+    "known|seen|lend|lent|likes|alike|takeable|door|desk|hungry|"
+    "what|who|whose|whoever|whatever|nobody|somebody|everybody"
 )
 
 

@@ -70,7 +70,7 @@ def test_detaching_leaves_no_trace(name, tiny_backbone):
         assert torch.equal(tensor, weights[key]), key
 
 
-def test_what_breaks_a_rule_is_not_built(rig):
+def test_edit_that_breaks_a_rule_is_not_built(rig):
     edit = Edit(site=Site.ATTENTION, write=Port.Q, read=Port.X_ATTN, form=LowRank(width=1_000), gate=Add())
     with pytest.raises(InvalidEditError) as caught:
         build(rig, Configuration(edits=(edit,)))

@@ -106,7 +106,7 @@ def test_resized_form_has_the_width_and_allowed_cost(form):
 
 
 @every_form
-def test_what_a_form_leaves_open_is_legal(form):
+def test_open_dimensions_of_a_form_are_legal(form):
     low, high = LEARNING_RATES[form.name]
     assert 0 < low < high < math.inf
     assert (form.name in SEARCHED_FORMS) == (form.outside_site is None)
@@ -123,7 +123,7 @@ def test_what_a_form_leaves_open_is_legal(form):
 
 
 @every_form
-def test_what_a_pack_groups_by_is_a_form_of_its_own_kind(form):
+def test_pack_key_of_a_form_has_its_type(form):
     for edit, _ in every_edit(form):
         pack_key = edit.form.pack_key()
         assert pack_key.pack_key() == pack_key

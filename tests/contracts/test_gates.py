@@ -74,7 +74,7 @@ def test_a_gate_has_words_and_is_in_the_formula(gate):
 
 
 @every_gate
-def test_what_a_gate_leaves_open_is_listed_by_its_texts(gate):
+def test_open_dimensions_of_a_gate_are_listed_by_their_texts(gate):
     values = gate.variants(LISTED)
     assert all(type(value) is gate for value in values)
     texts = [value.qualified_name for value in values]

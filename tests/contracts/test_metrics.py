@@ -70,7 +70,7 @@ def test_a_metric_has_its_name_and_kinds_that_exist_and_list_it(metric):
 
 
 @every_metric(*Measures)
-def test_a_perfect_prediction_has_the_best_value_there_is(metric):
+def test_perfect_prediction_has_the_best_value(metric):
     best = metric.bounds[metric.higher_is_better]
     assert metric.compute(*right(metric)) == pytest.approx(best, rel=REL, abs=REL)
 

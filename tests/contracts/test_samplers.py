@@ -63,7 +63,7 @@ def test_a_new_proposer_in_another_process_proposes_the_same(space, sampler):
     assert printed.split() == next_after_a_replay(space, sampler, 14)
 
 
-def test_what_is_drawn_depends_on_the_seed_and_the_number(space, sampler):
+def test_proposals_depend_on_the_seed_and_the_number(space, sampler):
     def first_two(seed: int) -> list[str]:
         return [one.fingerprint for one in proposals(Proposer(space, sampler=sampler, seed=seed), 2)]
 

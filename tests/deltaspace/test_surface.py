@@ -33,11 +33,11 @@ def test_public_name_exists_and_has_a_docstring(name):
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
-def test_what_a_user_calls_has_an_example(name):
+def test_public_functions_have_an_example(name):
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
 
 
-def test_a_name_that_is_not_there_is_answered_with_those_that_are():
+def test_missing_name_error_lists_the_names():
     with pytest.raises(AttributeError, match=r"no attribute 'lunch'\. It has: .*launch"):
         deltaspace.lunch  # noqa: B018
 
@@ -93,7 +93,7 @@ def test_a_study_answers_with_tables(study):
     assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board["method"])
 
 
-def test_what_was_measured_is_a_frame(study):
+def test_readings_are_a_frame(study):
     assert list(study.trials["number"]) == [0, 1, 2, 3, 4, 5]
     assert study.trials["attention_form"][1] == "lowrank"
     assert study.query("select count(*) as trials from trials").to_dict("records") == [{"trials": 6}]
@@ -142,7 +142,7 @@ def test_the_storage_is_that_of_the_environment_unless_one_is_given(sample_stora
     assert deltaspace.open_study("sample").storage == sample_storage
 
 
-def test_what_is_not_there_is_a_key_error_with_a_plain_text(study, sample_storage):
+def test_missing_entry_is_a_key_error_with_a_plain_text(study, sample_storage):
     with pytest.raises(KeyError) as missing:
         deltaspace.open_study("nope", sample_storage)
     assert isinstance(missing.value, deltaspace.errors.UnknownStudyError)
@@ -332,12 +332,12 @@ def test_a_study_is_counted_indexed_and_iterated(study):
     ("name", "meant"),
     [("best_trial", "Use best."), ("trials_dataframe", "Use trials."), ("leaderbord", "leaderboard")],
 )
-def test_what_others_call_it_is_hinted_at(study, name, meant):
+def test_names_of_other_libraries_are_hinted_at(study, name, meant):
     with pytest.raises(AttributeError, match=meant):
         getattr(study, name)
 
 
-def test_a_database_that_is_there_may_be_given_by_its_path(study, monkeypatch, tmp_path):
+def test_existing_database_may_be_given_by_its_path(study, monkeypatch, tmp_path):
     file = Path(study.storage.removeprefix("sqlite:///"))
     assert len(deltaspace.open_study("sample", storage=str(file))) == 6
     with pytest.raises(deltaspace.errors.StorageUrlError, match="must be a URL"):

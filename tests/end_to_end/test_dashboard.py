@@ -287,7 +287,7 @@ _COMPARES = """(numbers) => {
 }"""
 
 
-def test_what_is_dragged_over_on_a_parallel_coordinate_filters_all(look, trials):
+def test_brush_on_a_parallel_coordinate_filters_all_views(look, trials):
     look.open(PATHS["leaderboard"]).settle()
     wait_for_ranking(look)
     left, top, right, bottom = look.page.evaluate(_ON_THE_LAST_AXIS, [0.5, 1.05])
@@ -563,7 +563,7 @@ _FOCUSED = """() => {
 """What has the focus, and whether the head of the page lies over it."""
 
 
-def test_what_is_pressed_keeps_the_focus_and_the_place(look):
+def test_pressed_button_keeps_focus_and_scroll_position(look):
     look.open(PATHS["query"])
     look.page.get_by_role("button", name="Run (Ctrl").press("Enter")
     look.page.wait_for_function("() => document.querySelector('section').dataset.answers === '2'")

@@ -300,7 +300,7 @@ DIFFERENT = {
 }
 
 
-def test_what_differs_in_one_thing_has_a_fingerprint_of_its_own(roberta):
+def test_single_differences_change_the_fingerprint(roberta):
     configurations = [of(ADAPTER), *(of(one) for one in DIFFERENT.values()), of(ADAPTER, PREFIX), of()]
     prints = [fingerprint(configuration, roberta) for configuration in configurations]
     assert len(set(prints)) == len(prints)

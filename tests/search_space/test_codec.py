@@ -154,7 +154,7 @@ def without(*path: str | int) -> dict[str, Any]:
         (changed("edits", value=[STORED["edits"][0]] * 2), "[V18]"),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_one_line(data, message):
+def test_unreadable_configuration_is_refused_in_one_line(data, message):
     if message == "cannot read a stored configuration: ":
         data["edits"][1]["read"] = "m"
     with pytest.raises(CodecError) as caught:

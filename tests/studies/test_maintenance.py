@@ -184,7 +184,7 @@ def test_a_place_without_a_name_is_refused_in_a_line(url, capsys):
         assert "/ is there already" in capsys.readouterr().err
 
 
-def test_what_a_launch_runs_is_not_renamed_deleted_or_archived(here, url, ledger, tmp_path):
+def test_running_study_is_not_renamed_deleted_or_archived(here, url, ledger, tmp_path):
     before = facts(url, "trivial")
     hold(here)
     for change in (

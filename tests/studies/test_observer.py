@@ -109,6 +109,6 @@ def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])
-def test_an_observer_that_is_not_there_is_refused(text):
+def test_missing_observer_is_refused(text):
     with pytest.raises(WishError, match="observer"):
         named_observer(text, {"tensorboard": "x:y"})

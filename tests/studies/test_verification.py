@@ -103,7 +103,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("message", DAMAGE)
-def test_what_was_changed_by_hand_is_a_violation(study, message):
+def test_manual_change_is_a_violation(study, message):
     study.change(*DAMAGE[message])
     assert any(message in line for line in study.violations())
 

@@ -32,6 +32,6 @@ def test_a_loss_beyond_half_floats_is_the_largest():
     ("losses", "correct", "message"),
     [(b"", None, "got 0 bytes"), (b"abc", None, "got 3 bytes"), (b"abcd", b"ab", "2 examples must have 1 bytes")],
 )
-def test_what_is_not_of_whole_examples_is_refused(losses, correct, message):
+def test_incomplete_examples_are_refused(losses, correct, message):
     with pytest.raises(ValueError, match=message):
         ExampleLosses(losses=losses, correct=correct)

@@ -15,7 +15,7 @@ from trial_runner.files import abandoned, check_all_regular, check_regular, new_
 WEIGHTS = save({"weight": torch.arange(6.0)})
 
 
-def test_what_was_written_is_there(tmp_path):
+def test_written_folder_exists(tmp_path):
     with new_folder(tmp_path / "export") as place:
         (place / "model.safetensors").write_bytes(WEIGHTS)
         (place / "facts.json").write_text("{}")
@@ -25,7 +25,7 @@ def test_what_was_written_is_there(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"), [("model.safetensors", WEIGHTS[:-4]), ("model.safetensors", b""), ("facts.json", b'{"a":')]
 )
-def test_what_cannot_be_read_again_is_no_export(tmp_path, name, content):
+def test_unreadable_folder_is_no_export(tmp_path, name, content):
     with (
         pytest.raises(ExportError, match=f": {name} does not hold what was written. Choose another place"),
         new_folder(tmp_path / "export") as place,

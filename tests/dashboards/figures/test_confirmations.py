@@ -46,7 +46,7 @@ def test_means_have_their_intervals_and_seeds_where_there_are_scores():
     assert "test split" in figure.layout["xaxis"]["title"]["text"]
 
 
-def test_what_it_is_called_is_text_and_its_name_is_that_of_a_file():
+def test_name_of_a_confirmation_is_text_and_its_file_name_is_safe():
     figure = figure_of(RESULT)
     assert figure is not None
     labels = [note["text"] for note in figure.layout["annotations"]]

@@ -78,7 +78,7 @@ def test_trials_that_all_use_the_budget_stand_side_by_side(cards):
 @pytest.mark.parametrize(
     "hostile", ["<b>bold</b>", "<a href='https://example.org'>x</a>", "\x1b[31mred", "a\u202eb", "&lt;"]
 )
-def test_what_a_study_is_called_is_text_in_a_figure(hostile):
+def test_name_of_a_study_is_text_in_a_figure(hostile):
     shown = plain(hostile)
     assert "<" not in shown
     assert all(one.isprintable() for one in shown)

@@ -38,7 +38,7 @@ def test_a_narrow_terminal_loses_no_number(result, width):
     assert "…" not in text
 
 
-def test_what_has_no_score_yet_is_a_dash(result):
+def test_missing_score_is_a_dash(result):
     waiting = contender("trial 17", (None,) * 5, is_published=False, trial=17)
     text = printed(replace(result, ended=5, contenders=(waiting, result.contenders[1]), comparisons=()))
     (line,) = [line for line in text.splitlines() if "what trial 17 is" in line]

@@ -61,7 +61,7 @@ def test_a_log_has_a_line_of_json_per_event():
     assert all(one["at"].endswith("+00:00") and one["study"] == "docstrings" for one in events)
 
 
-def test_what_a_terminal_would_obey_is_written_out_in_the_log():
+def test_control_codes_are_escaped_in_the_log():
     file = io.StringIO()
     one = replace(BEST, description="a\x1b[31mb")
     EventLog(file)(replace(at(1), just_ended=(one,)))

@@ -196,7 +196,7 @@ class Slow:
         return self.times
 
 
-def test_what_takes_long_is_worked_out_once_per_state():
+def test_slow_values_are_computed_once_per_state():
     with ThreadPoolExecutor(1) as executor:
         background = Background(executor, (StudiesError,))
         work = Slow()

@@ -95,7 +95,7 @@ def test_check_without_steps_does_not_train(study, capsys, monkeypatch):
     assert "this study searches nothing" in printed
 
 
-def test_what_is_wrong_with_the_data_is_one_line(study, capsys):
+def test_problem_of_the_data_is_one_line(study, capsys):
     assert main(["check", str(study), "--set", "task.label=lable"]) == 2
     assert "must have a column 'lable'; it has: text, label" in capsys.readouterr().err
 

@@ -88,7 +88,7 @@ def test_calling_it_again_only_prints(run, monkeypatch):
     assert second[:2] == first[:2]
 
 
-def test_what_was_stopped_is_continued(run):
+def test_stopped_confirmation_is_continued(run):
     code, out, err = run("reviews", "--top", "1", "--seeds", "4", "--time-budget", "0.0001s")
     assert code == 0
     assert "Call the command again to continue" in err

@@ -107,7 +107,7 @@ def test_names_of_files_determine_their_splits(run_init, here):
 
 
 @pytest.mark.slow
-def test_trials_and_steps_are_those_that_there_is_time_for(here, capsys, monkeypatch):
+def test_trials_and_steps_fit_the_time(here, capsys, monkeypatch):
     write_csv(here / "reviews.csv")
     assert main(["init", "reviews.csv", "--time", "1s"]) == 0  # no machine does 24 trials in it
     assert " min here, " in (here / "reviews.yaml").read_text()
@@ -134,7 +134,7 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here):
     assert sorted(file.name for file in (here / "both-data").iterdir()) == ["test.parquet", "train.parquet"]
 
 
-def test_what_is_no_table_is_refused(here):
+def test_file_without_a_table_is_refused(here):
     with pytest.raises(WishError, match=r"must be a pandas frame, a datasets.Dataset, "):
         deltaspace.init(5, name="number", takes_steps=False)
 

@@ -85,7 +85,7 @@ def test_an_odd_file_becomes_a_study_that_passes_its_check(case: str, here: Path
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_a_study_is_one_line(case: str, here: Path) -> None:
+def test_impossible_study_is_refused_in_one_line(case: str, here: Path) -> None:
     name, content, message = REFUSED[case]
     (here / name).write_bytes(content)
     with pytest.raises((RunnerError, StudiesError, SearchSpaceError), match=message) as refused:

@@ -140,7 +140,7 @@ def test_other_keys_and_a_backbone_that_has_moved_can_be_named(predict, pairs, t
     assert predicted(tmp_path)[0]["prediction"] in ("none", "some")
 
 
-def test_what_is_there_is_not_overwritten(predict, tmp_path):
+def test_existing_output_is_not_overwritten(predict, tmp_path):
     (tmp_path / "out.jsonl").write_text("precious")
     code, out, err = predict(as_lines(rows_of(2)))
     assert (code, out) == (2, "")

@@ -91,7 +91,7 @@ def test_a_point_of_fixed_size_is_taken_as_it_is_unless_a_budget_is_given(train,
 
 
 @pytest.mark.slow
-def test_what_was_exported_is_trained_again_to_the_same_weights(train, tmp_path):
+def test_exported_configuration_is_trained_to_the_same_weights(train, tmp_path):
     options = ("--seed", "5", "--learning-rate", "0.02")
     assert train("prefix_tuning:mid=6,l=2", tmp_path / "first", *options)[0] == 0
     again = train(str(tmp_path / "first" / "delta.json"), tmp_path / "again", "--seed", "5")

@@ -61,7 +61,7 @@ def test_budget_reads_percentages_and_whole_numbers(written, expected):
         ("1e16", "from 1 to 1,000,000,000,000,000 parameters; got 10,000,000,000,000,000"),
     ],
 )
-def test_what_is_no_budget_is_refused_in_one_line(written, message):
+def test_invalid_budget_is_refused_in_one_line(written, message):
     with pytest.raises(BudgetError) as caught:
         read_budget(written)
     assert message in str(caught.value)
@@ -228,7 +228,7 @@ def test_flops_bound_of_two_sides_equals_trying_all_budgets(odd):
         assert found == free[expected], bound
 
 
-def test_what_one_side_cannot_use_goes_to_the_other(odd):
+def test_unused_budget_of_one_side_goes_to_the_other(odd):
     bounded_attention = Configuration(edits=(LORA_HEADS, ADAPTER))
     solved = solve(bounded_attention, odd, attention_share=0.9, parameters=20_000)
     assert [edit.sized_form.width for edit in solved.attention if edit.sized_form] == [5]  # d_h

@@ -179,7 +179,7 @@ def test_method_has_its_papers_dimensions_and_settings(case, shape_named):
     assert PublishedPoint(text).structure(shape_named(backbone)) == Configuration(edits=tuple(POINTS[case]))
 
 
-def test_no_more_weights_are_changed_than_there_are(roberta):
+def test_changed_weights_are_at_most_all_weights(roberta):
     with pytest.raises(BudgetError, match="above 0%"):
         published_method("diff_pruning").configuration(roberta, {"fraction": 2})
 

@@ -73,7 +73,7 @@ def test_a_proposal_is_rebuilt_from_its_parameters_at_its_size(roberta):
         assert space.suggest(found.parameters).configuration == found.configuration
 
 
-def test_what_is_proposed_adds_no_more_flops_than_are_allowed(roberta):
+def test_proposals_respect_the_limit_of_extra_flops(roberta):
     free, most = _space(roberta), 700_000
     space = _space(roberta, max_extra_flops=most)
     beyond = 0

@@ -26,7 +26,7 @@ def test_default_options_search_all_dimensions_but_rare_values():
     assert single == ((OwnNorm.NONE,), ("usual",), (Init.LORA,), (None,), (ScalePer.SUBLAYER,))
 
 
-def test_all_published_methods_are_all_that_there_are():
+def test_word_all_means_every_published_method():
     assert SpaceOptions(published="all").published_points == tuple(METHODS)
 
 
@@ -93,7 +93,7 @@ def test_values_of_a_side_are_those_of_its_forms():
     assert (ffn["bias"], ffn["sharing"], ffn["init"]) == ({"usual": None}, {"shared": True}, {"lora": Init.LORA})
 
 
-def test_what_is_published_is_read_once():
+def test_published_methods_are_parsed_once():
     (point,) = SpaceOptions(published=("lora_qv:r=8",)).published
     assert isinstance(point, PublishedPoint)
     (again,) = SpaceOptions(published=(point,)).published

@@ -187,7 +187,7 @@ def test_the_partners_of_a_structure_are_those_that_may_go_with_it(roberta):
     assert tuple(space.questions["attention"].match(edits_of(pair))) == pair
 
 
-def test_what_cannot_go_with_the_first_becomes_the_next_that_can(roberta):
+def test_incompatible_second_edit_becomes_the_next_compatible_one(roberta):
     space = space_of(roberta)
     structures, pairs = space.structures["ffn"], space.pairs["ffn"]
     refused = next(one for one in structures[1:] if not pairs.are_legal(structures[0], one))

@@ -306,7 +306,7 @@ def test_edit_too_large_for_all_layers_is_put_in_the_last(roberta):
     }
 
 
-def test_what_fits_together_stays_at_all_layers(roberta):
+def test_affordable_pair_stays_at_all_layers(roberta):
     space = SearchSpace(shape=roberta, budget=36 * ROW, options=LORA)
     for one in proposed(space, attention="q+v", ffn="sum"):
         assert layers_of(one.edits) == {tuple(range(12))}

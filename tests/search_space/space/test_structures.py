@@ -77,7 +77,7 @@ def test_proposable_published_method_has_its_whole_path(name, sites, bart):
     assert canonical(narrow[0], bart) == canonical(narrow[1], bart)
 
 
-def test_what_the_options_leave_out_has_no_parameters(roberta):
+def test_structures_outside_the_options_have_no_parameters(roberta):
     def answers_of(name: str, options: SpaceOptions, rate: float = 2e-3) -> object:
         space = SearchSpace(shape=roberta, budget=HALF_PERCENT, options=options)
         configuration = space.suggest_published(name, RandomTrial(0)).configuration

@@ -125,7 +125,7 @@ def test_estimates_of_low_outliers_and_differences_are_unbiased(plant):
 
 
 @pytest.mark.slow
-def test_what_is_recommended_is_hardly_overrated(plant):
+def test_recommended_trial_is_hardly_overestimated(plant):
     optimism = []
     for seed in range(4):
         planted = plant(50, noise=0.022, seed=seed)
@@ -148,7 +148,7 @@ def test_verdict_covers_studies_without_a_complete_discovery(plant):
     assert verdict(replace(none_left, trials=tuple(cut[-1:])), "accuracy") == ""
 
 
-def test_with_few_trials_scores_are_all_there_is(plant):
+def test_few_trials_have_scores_without_estimates(plant):
     planted = plant(FEWEST - 1, noise_of_trials={5: 0.2})
     board = leaderboard(planted.ledger, "planted")
     assert board.rows[0].number == 5

@@ -75,7 +75,7 @@ def newest_file() -> Path:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "[" * 100_000, '{"sha256": 1, "of": {}, "leads": {}}'])
-def test_a_damaged_file_is_made_anew(planted, damage):
+def test_damaged_file_is_replaced(planted, damage):
     first = reloaded_estimates(planted)
     newest = newest_file()
     newest.write_text(damage)

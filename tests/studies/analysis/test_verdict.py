@@ -129,7 +129,7 @@ def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking) -> No
     )
 
 
-def test_what_the_best_discovery_adds_to_the_head_alone_has_an_interval(ranking: Ranking) -> None:
+def test_gain_over_the_head_alone_has_an_interval(ranking: Ranking) -> None:
     with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
     text = verdict_of(with_head_alone, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
     # 1.96 standard deviations

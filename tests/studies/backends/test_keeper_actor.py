@@ -41,7 +41,7 @@ def test_nodes_must_agree_with_the_first_loaded_node():
     assert "\n" not in str(refused.value)
 
 
-def test_what_copies_and_pickles_ask_for_is_no_method_of_the_keeper():
+def test_special_methods_are_no_calls_of_the_keeper():
     client = KeeperClient(handle=None)
     assert not hasattr(client, "__deepcopy__")
     assert not hasattr(client, "_private")

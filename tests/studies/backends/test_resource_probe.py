@@ -98,7 +98,7 @@ def bare(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_set_on_one_side_alone_is_a_difference(bare, monkeypatch):
+def test_setting_of_one_side_alone_is_a_difference(bare, monkeypatch):
     here = hub_settings()
     assert list(setting_differences(here, here)) == []
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

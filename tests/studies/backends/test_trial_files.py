@@ -34,14 +34,14 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> TrialFiles:
     return CarriedFiles(TrivialRunner(), FarFolder(tmp_path))
 
 
-def test_what_is_kept_is_found_again_where_the_attempt_has_its_files(files, tmp_path):
+def test_kept_file_is_found_in_the_folder_of_its_attempt(files, tmp_path):
     kept = files.keep(SNAPSHOT, attempt=2, kind="snapshot")
     assert Path(kept.path).parent == tmp_path / "trial-3" / "attempt-2"
     assert files.find(kept) == SNAPSHOT
     assert [path.name for path in Path(kept.path).parent.iterdir()] == [Path(kept.path).name]
 
 
-def test_what_is_gone_changed_or_damaged_is_not_found(files):
+def test_missing_changed_or_damaged_file_is_not_found(files):
     kept = files.keep(SNAPSHOT, attempt=1, kind="delta")
     assert files.find(replace(kept, sha256="0" * 64)) is None
     Path(kept.path).write_text("{")

@@ -65,7 +65,7 @@ def test_a_bad_trial_fails_alone_with_its_reason_and_is_not_tried_again(begin, h
 
 
 @pytest.mark.parametrize("fails_at", [{0: 6}, {0: 1, 1: 5, 2: 3}])
-def test_what_a_worker_hands_in_and_when_depends_on_no_clock(begin, monkeypatch, fails_at):
+def test_reports_of_a_worker_do_not_depend_on_a_clock(begin, monkeypatch, fails_at):
     reported: list[list[tuple[int, int | None]]] = []
     for seconds in (0.0, 60.0):
         monkeypatch.setattr("studies.backends.worker.CHUNK_SECONDS", seconds)

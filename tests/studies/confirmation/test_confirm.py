@@ -167,7 +167,7 @@ def test_a_confirmation_keeps_every_invariant_of_a_study(study):
     assert study.broken() == []
 
 
-def test_what_is_finished_is_not_trained_again(local):
+def test_finished_trials_are_not_trained_again(local):
     local.confirm()
     before = local.trials()
     factory = Watching()

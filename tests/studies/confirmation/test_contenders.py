@@ -123,7 +123,7 @@ def test_full_fine_tuning_is_not_bound_by_the_budget(proposed, space):
     assert baseline(proposed, space, "full_finetuning").template.stored_parameters > 100 * space.budget
 
 
-def test_a_winner_that_is_a_baseline_is_there_once(published, proposed, space):
+def test_winner_that_is_a_baseline_is_listed_once(published, proposed, space):
     found = contenders([*proposed, published("mam_adapter", 4, 0.9)], space, 2, "lora_qv", "mam_adapter")
     assert [(one.label, one.trial, one.is_top, one.baselines) for one in found] == [
         ("mam_adapter", 4, True, ("mam_adapter",)),

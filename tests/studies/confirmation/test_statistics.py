@@ -194,7 +194,7 @@ def test_seeds_that_failed_leave_their_pair_out():
     ("winner_failed", "baseline_failed", "verdict"),
     [(0, 1, ConfirmationVerdict.BEATS), (1, 1, ConfirmationVerdict.BEATS), (2, 1, ConfirmationVerdict.UNDECIDED)],
 )
-def test_who_is_ahead_because_its_bad_runs_failed_has_not_won(winner_failed, baseline_failed, verdict):
+def test_leader_by_failed_runs_is_no_winner(winner_failed, baseline_failed, verdict):
     def failing(scores: list[float], failed: int) -> list[float | None]:
         return [None if place < failed else score for place, score in enumerate(scores)]
 

@@ -277,7 +277,7 @@ def test_an_unknown_number_study_or_word_is_refused(ran, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_there_is_refused_and_stays(ran, tmp_path, capsys):
+def test_existing_folder_is_refused_and_kept(ran, tmp_path, capsys):
     (tmp_path / "away").mkdir()
     (tmp_path / "away" / "mine").write_text("mine")
     for options in ([], ["--merge"], ["--format", "peft"], ["--retrain"]):

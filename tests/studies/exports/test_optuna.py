@@ -96,7 +96,7 @@ def assert_same(ours: TrialRecord, theirs: FrozenTrial, readings: dict[int, floa
     assert theirs.user_attrs["configuration"] == json.loads(json.dumps(configuration_to_json(ours.configuration)))
 
 
-def test_trials_that_have_not_ended_are_there_too(url, tmp_path):
+def test_unfinished_trials_are_exported_too(url, tmp_path):
     from studies.exports.optuna import export_optuna
 
     shutil.copy(url.removeprefix("sqlite:///"), tmp_path / "copy.db")
@@ -112,7 +112,7 @@ def test_trials_that_have_not_ended_are_there_too(url, tmp_path):
     assert found.trials[20].datetime_complete is None
 
 
-def test_a_file_that_is_there_is_refused_and_stays(url, tmp_path, capsys):
+def test_existing_file_is_refused_and_kept(url, tmp_path, capsys):
     (tmp_path / "mine.db").write_text("mine")
     assert main(["export", "trivial", str(tmp_path / "mine.db"), "--format", "optuna", "--storage", url]) == 2
     assert "is there already" in capsys.readouterr().err

@@ -199,7 +199,7 @@ def test_study_without_digest_is_continued_and_gets_one(begun):
     assert line not in begun.launched()
 
 
-def test_weights_that_were_not_there_are_recorded_later(begun):
+def test_missing_weights_are_recorded_later(begun):
     whole = begun.inputs()
     with closing(sqlite3.connect(begun.folder / "ledger.db")) as link, link:
         link.execute("UPDATE studies SET specification = json_set(specification, '$.inputs.weights', NULL)")

@@ -162,7 +162,7 @@ def test_other_families_and_metrics_are_no_automatic_sources(database, tmp_path)
     assert read(database, "last")[1].sources == ("earlier",)
 
 
-def test_what_cannot_be_learned_from_is_refused_before_anything_is_written(database, tmp_path):
+def test_unusable_source_is_refused_before_writing(database, tmp_path):
     begin(database, specification(tmp_path, "short", 3))
     with pytest.raises(UnknownStudyError, match="no study 'earlyer'"):
         begin(database, specification(tmp_path, "later", 2, learn_from=["earlyer"]))

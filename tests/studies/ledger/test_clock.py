@@ -24,7 +24,7 @@ def test_clock_set_back_does_not_change_written_times(monkeypatch):
     assert timedelta() <= written.now() - before < timedelta(hours=1)
 
 
-def test_what_was_written_later_than_now_is_followed_within_reason():
+def test_future_time_in_the_ledger_is_followed_within_limits():
     written = WrittenTime()
     ahead = datetime.now(UTC) + timedelta(days=2)
     written.follow(ahead)

@@ -36,13 +36,13 @@ def test_a_confirmation_is_created_with_its_trials_queued(kept, confirmation):
     assert found == [(number, TrialState.QUEUED, 0) for number in range(2)]
 
 
-def test_what_a_confirmation_is_is_read_as_it_was_written(kept, confirmation):
+def test_confirmation_record_survives_the_ledger(kept, confirmation):
     assert kept.ledger.confirmation(confirmation) == CONFIRMATION
     with pytest.raises(ConfirmationError, match="'sst2' must be a confirmation; got a search study"):
         kept.ledger.confirmation(kept.ledger.study("sst2"))
 
 
-def test_a_study_is_there_with_all_its_trials_or_not_at_all(kept, values):
+def test_study_is_created_with_all_its_trials_or_not_at_all(kept, values):
     new = replace(values.study(name="sst2-confirm"), kind=StudyKind.CONFIRMATION, parent_id=kept.id)
     with pytest.raises(StudiesError, match="must continue at number 0 without a gap"):
         kept.ledger.create_study(new, [values.trial(1)])

@@ -82,7 +82,7 @@ def outside(tmp_path):
     return place / "x"
 
 
-def test_a_file_of_an_attempt_is_the_studys_own_whether_it_is_there_or_not(study, folder):
+def test_file_of_an_attempt_is_the_studys_own_even_if_missing(study, folder):
     file = folder / "trial-3" / "attempt-1" / "x"
     assert is_own_file(study, file)
     file.write_text("content")
@@ -129,7 +129,7 @@ def test_every_other_path_is_not(study, folder, path):
     assert not is_own_file(study, path.format(folder=folder))
 
 
-def test_what_leaves_the_folder_through_a_link_is_not(study, folder, outside):
+def test_file_behind_a_link_is_not_the_studys_own(study, folder, outside):
     attempt = folder / "trial-3" / "attempt-1"
     (attempt / "x").symlink_to(outside)
     (attempt.parent / "attempt-2").symlink_to(outside.parent)

@@ -176,7 +176,7 @@ def test_a_file_in_a_folder_that_is_not_marked_as_the_studys_is_not_read(search,
     assert line == f"trial 3: {file} must be a file in the study's folder; it is not"
 
 
-def test_a_number_or_a_configuration_that_is_there_twice_is_found(search):
+def test_duplicate_number_or_configuration_is_found(search):
     """Test records, since the databases refuse both."""
     records = search.ledger.read(lambda link: Records.of(link, search.id))
     trials = records.trials

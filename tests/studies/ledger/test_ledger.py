@@ -319,7 +319,7 @@ def test_of_two_processes_that_keep_a_study_the_first_is_fenced(kept, storage_ur
     assert epochs == ["2"] * first_added + ["3"] * 30
 
 
-def test_nobody_takes_a_study_over_in_the_middle_of_a_write(kept, storage_url):
+def test_takeover_waits_for_the_end_of_a_write(kept, storage_url):
     epochs = []
 
     def take_over():

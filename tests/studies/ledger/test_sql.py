@@ -129,7 +129,7 @@ def test_rows_without_end_are_taken_one_by_one(two_trials, storage_url):
     assert run_query(storage_url, sql, Limits(rows=4)).rows == ((1,), (2,), (3,), (4,))
 
 
-def test_what_is_no_table_of_rows_is_limited_too(two_trials, storage_url):
+def test_results_other_than_rows_are_limited_too(two_trials, storage_url):
     sql = "PRAGMA table_info(trials)" if storage_url.startswith("sqlite") else "EXPLAIN SELECT * FROM trials, studies"
     answer = run_query(storage_url, sql, Limits(rows=1))
     assert (len(answer.rows), answer.is_cut) == (1, True)
@@ -357,7 +357,7 @@ def test_a_query_of_the_page_takes_a_reader_and_no_superuser(two_trials, postgre
 
 
 @pytest.mark.postgres
-def test_what_postgresql_lets_a_reader_do_is_undone(postgres_url):
+def test_side_effects_of_postgresql_queries_are_undone(postgres_url):
     """Before version 16 a large object can be created in a read-only transaction."""
     Ledger.open(postgres_url).close()
     with suppress(QueryError):

@@ -130,7 +130,7 @@ def test_curves_are_the_readings_with_their_time_summed_up(fixed, storage_url):
     assert {row["heard_at"] for row in found} == {None}
 
 
-def test_what_a_trial_spends_is_split_between_its_sides(fixed, storage_url):
+def test_size_of_a_trial_is_split_between_its_sides(fixed, storage_url):
     found = rows(storage_url, "SELECT * FROM budget_use WHERE study = 'middle' ORDER BY trial")
     study = fixed.study("middle")
     trials = fixed.trials(study.id)

@@ -57,7 +57,7 @@ def test_labels_that_differ_in_case_and_texts_of_two_labels_are_warned_of():
     assert len(data_facts(task_of("accuracy", validation=split_of(0, 1, 1, 2, 2, 2))).warnings) == 1  # what is cut
 
 
-def test_what_is_cut_is_one_line_and_a_warning_where_it_is_much():
+def test_cut_texts_are_one_line_and_a_warning_if_many():
     facts = data_facts(task_of())
     lines = (
         "train: 2 of 4 examples are cut to 16 tokens. Raise task.max_tokens.",

@@ -16,7 +16,7 @@ def test_pace_is_unknown_before_the_first_steps():
     assert pace.left(20.0, 100) is None
 
 
-def test_what_is_left_goes_by_the_pace_since_the_first_lease():
+def test_remaining_time_follows_the_pace_since_the_first_lease():
     pace = Pace()
     pace.begin(10.0)
     pace.begin(15.0)

@@ -25,7 +25,7 @@ def test_duplicate_published_method_is_left_out_with_a_note(space):
     assert proposer.left_out == {"lora_qv:s=2": "another trial is the same."}
 
 
-def test_what_has_begun_is_not_begun_again_by_a_new_proposer(space):
+def test_begun_method_is_not_repeated_by_a_new_proposer(space):
     lost = proposer_of(space, "factored", METHODS)
     history = search(lost, 2)
     assert proposer_of(space, "factored", METHODS).propose(history_of(history)) == lost.propose(history)

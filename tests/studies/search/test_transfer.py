@@ -63,7 +63,7 @@ def low_rank(trial: TrialRecord) -> int:
     return sum(edit.form.name == "lowrank" for edit in trial.configuration.edits)
 
 
-def test_what_is_good_on_a_task_comes_first_on_the_next(space):
+def test_best_configurations_of_a_task_come_first_on_the_next(space):
     source = scored(space, lambda trial: 0.4 + 0.05 * min(low_rank(trial), 2))
     warm_start = warm_start_from([source], space, replaceable=("lora_qv", "mam_adapter", "head_only", "bitfit"))
     assert warm_start.sources == ("s0",)

@@ -394,7 +394,7 @@ def test_published_methods_are_chosen_by_a_word_or_by_name(published, names):
     assert study.space_options.published_points == names
 
 
-def test_the_samplers_of_the_study_file_are_those_there_are():
+def test_study_file_accepts_every_sampler():
     from studies.search.samplers import SAMPLERS
 
     assert tuple(SAMPLERS)[: len(OWN_SAMPLERS)] == OWN_SAMPLERS

@@ -150,7 +150,7 @@ def test_capped_logits_are_bent_before_the_mask_those_of_prefixes_too():
 
 
 @pytest.mark.parametrize("keyword", ["s_aux", "indexer_mask", "cu_seq_lens_q"])
-def test_what_attention_does_not_compute_is_refused_by_name(keyword):
+def test_unsupported_attention_option_is_refused_by_name(keyword):
     problem = Problem(torch.float64)
     problem.attended(problem.mask, **{keyword: None})
     with pytest.raises(AttachError, match=f"got {keyword}\\. Use another backbone"):

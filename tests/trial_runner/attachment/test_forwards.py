@@ -160,7 +160,7 @@ def test_slots_of_a_pack_have_positions_of_their_own(request, kind, slots, train
 
 
 @pytest.mark.parametrize(("family", "module"), [("deberta-v2", "self"), ("mpnet", "attn")])
-def test_what_was_put_on_is_taken_off(tiny_backbone, family, module):
+def test_attachment_is_removed_completely(tiny_backbone, family, module):
     other = rig_of(tiny_backbone(family, dropout=0.3))
     modules = [other.backbone.model.get_submodule(f"encoder.layer.{layer}.attention.{module}") for layer in (0, 1)]
     assert all("forward" in vars(module) for module in modules)

@@ -185,7 +185,7 @@ def test_attention_of_transformers_itself_is_accepted(tmp_path, attention):
         ("embeded", "Did you mean 'embedded'"),
     ],
 )
-def test_a_backbone_that_is_not_there_is_one_clear_line(tmp_path, name, message):
+def test_missing_backbone_is_one_clear_line(tmp_path, name, message):
     (tmp_path / "file").touch()
     with pytest.raises(BackboneError, match=message) as caught:
         config_of(name.format(tmp=tmp_path))
@@ -248,7 +248,7 @@ def test_tokenizer_id_depends_on_content_only(tiny_backbone, tmp_path):
     assert before != tokenizer_id(load_tokenizer(str(tiny_backbone("roberta"))))
 
 
-def test_a_tokenizer_is_read_once_and_anew_where_its_files_were_changed(tiny_backbone, tmp_path):
+def test_tokenizer_is_read_again_only_if_its_files_changed(tiny_backbone, tmp_path):
     folder = shutil.copytree(tiny_backbone("bert"), tmp_path / "copy")
     first = load_tokenizer(str(folder))
     assert load_tokenizer(str(folder)) is first

@@ -150,7 +150,7 @@ def test_a_head_that_labels_tokens_keeps_its_weights(
     assert kinds == {codes}
 
 
-def test_what_int4_cannot_hold_is_refused_in_one_line(tiny_backbone: TinyBackbone) -> None:
+def test_backbone_unfit_for_int4_is_refused_in_one_line(tiny_backbone: TinyBackbone) -> None:
     for family, why in (("qwen3", r"whole groups of 32 numbers.*q_proj reads 16"), ("gpt2", "it has none")):
         with pytest.raises(BackboneError, match=rf"{why}\. Take backbone.quantization: nf4") as refused:
             load(tiny_backbone(family), quantization="int4")

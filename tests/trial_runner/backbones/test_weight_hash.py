@@ -60,7 +60,7 @@ def test_a_large_file_is_hashed_once_until_it_changes(hashed, folder):
     assert hashed == [file, file]
 
 
-def test_a_file_that_has_changed_just_now_is_hashed_anew(hashed, folder):
+def test_recently_changed_file_is_hashed_again(hashed, folder):
     age(folder, seconds=0)
     assert files_sha256(str(folder)) == files_sha256(str(folder))
     assert len(hashed) == 2
@@ -74,7 +74,7 @@ def test_concurrent_hashes_of_one_file_are_computed_once(hashed, folder):
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"of": "another", "sha256": "0"}', "[]"])
-def test_what_cannot_be_read_is_computed_again(hashed, folder, tmp_path, content):
+def test_unreadable_cached_hash_is_computed_again(hashed, folder, tmp_path, content):
     first = files_sha256(str(folder))
     (kept,) = (tmp_path / "cache" / "weights").glob("*.json")
     kept.write_text(content)

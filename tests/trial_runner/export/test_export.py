@@ -321,7 +321,7 @@ def test_a_model_keeps_its_delta_whether_or_not_the_result_is_kept(rig, folder):
     assert not hasattr(model, "deltaspace_delta")
 
 
-def test_what_is_there_already_is_never_overwritten(tmp_path):
+def test_existing_folder_is_never_overwritten(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "full" / "mine").mkdir(parents=True)
     (tmp_path / "file").write_text("mine")
@@ -332,7 +332,7 @@ def test_what_is_there_already_is_never_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o007, 0o660)])
-def test_whoever_may_read_the_facts_may_read_the_weights(rig, tmp_path, umask, mode):
+def test_weights_have_the_mode_of_the_facts(rig, tmp_path, umask, mode):
     before = os.umask(umask)
     try:
         folder = exported(rig, trial_of(rig, LORA), tmp_path / "export")

@@ -154,7 +154,7 @@ def test_in_single_precision_the_outputs_are_equal_within_rounding(rig_named, fa
     assert_merges(rig, *TOGETHER["of everything"], within=within)
 
 
-def test_what_cannot_be_merged_is_named_with_its_reason(rig_named):
+def test_unmergeable_edit_is_named_with_its_reason(rig_named):
     shape = rig_named("roberta").backbone.shape
     per_head = edit(Port.O, Port.Q, LowRank(width=2, heads=Heads.QUERY))
     other = edit(Port.F, Port.X_FFN, LowRank(width=2))

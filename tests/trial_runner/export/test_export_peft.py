@@ -225,7 +225,7 @@ def test_a_prompt_is_refused_where_peft_would_move_the_tokens(rig_named, family)
     assert "the first positions" in why
 
 
-def test_what_peft_cannot_express_is_named_with_its_reason(rig_named, tmp_path):
+def test_edit_without_a_peft_form_is_named_with_its_reason(rig_named, tmp_path):
     prefix = edit(Port.HEAD, Port.Q, SoftmaxMemory(width=3, heads=Heads.KEY_VALUE), ConvexGate())
     adapter = edit(Port.F, Port.X_FFN, Bottleneck(width=2))
     bias = edit(Port.V, None, Constant())

@@ -240,7 +240,7 @@ def test_a_snapshot_has_no_head_and_can_be_gone_on_from(new_text_runner):
         ("head_only", r"must have deltas, as no task head is trained; got none"),
     ],
 )
-def test_what_cannot_learn_to_write_is_refused(new_text_runner, method, message):
+def test_backbone_that_cannot_generate_is_refused(new_text_runner, method, message):
     runner = new_text_runner("bart")
     with pytest.raises(AttachError, match=message):
         runner.open_pack(1).admit(requests(runner, (method,))[0])

@@ -134,7 +134,7 @@ class TestEquality:
 
 class TestValues:
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-    def test_what_is_kept_is_divided_by_the_share_that_is_kept(self, dtype):
+    def test_kept_elements_are_divided_by_the_kept_share(self, dtype):
         tensor = torch.randn(4, 7, 16, generator=torch.Generator().manual_seed(0)).to(dtype)
         out = dropout(FIRST).drop(tensor, P)
         mask = kept((FIRST,), 4, 7, 16)
@@ -164,7 +164,7 @@ class TestValues:
         torch.testing.assert_close(tensor.grad, kept((FIRST,), 4, 7, 16) / torch.tensor(1 - P, dtype=torch.float64))
 
     @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
-    def test_what_is_no_probability_is_refused(self, p):
+    def test_invalid_probability_is_refused(self, p):
         with pytest.raises(ValueError, match="between 0 and 1; got"):
             dropout(FIRST).drop(torch.ones(4, 7), p)
 
@@ -243,7 +243,7 @@ class TestContext:
             assert nn.Dropout(P).eval()(tensor) is tensor
             assert functional.dropout(tensor, P, training=False) is tensor
 
-    def test_every_pass_begins_anew_and_every_call_is_another(self):
+    def test_every_pass_repeats_its_masks_and_calls_differ(self):
         slots, tensor = dropout(FIRST), torch.ones(4, 7, 16)
         passes = []
         for _ in range(2):

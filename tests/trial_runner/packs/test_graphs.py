@@ -95,7 +95,7 @@ def test_steps_are_recorded_by_their_shapes_and_run_on_their_own_inputs(steps, w
     [RuntimeError("operation not permitted when stream is capturing"), torch.OutOfMemoryError("no memory")],
     ids=["refused", "no_memory"],
 )
-def test_what_cannot_be_recorded_is_run_as_it_is(error, caplog):
+def test_unrecordable_step_runs_eagerly(error, caplog):
     recorder = Replayer(error)
     graphs = StepGraphs(doubled, recorder)
     found = [graphs.run(batch(value))["losses"].tolist() for value in range(8)]

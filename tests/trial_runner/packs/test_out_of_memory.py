@@ -13,7 +13,7 @@ ROUNDS, TENSORS, BYTES = 8, 10, 4 << 20
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries decide for themselves")
-def test_what_a_step_frees_is_there_for_the_next_without_the_system():
+def test_freed_memory_of_a_step_is_reused():
     keep_freed()
     faults = []
     for _ in range(ROUNDS):

@@ -119,7 +119,7 @@ def test_activations_grow_with_the_batch_and_the_rest_does_not(runner: TorchRunn
     assert small.held_bytes >= 4 * 8 * sum(parameter.numel() for parameter in slot.parameters)
 
 
-def test_what_a_cpu_evaluates_together_stays_in_its_cache(runner: TorchRunner) -> None:
+def test_cpu_evaluation_batches_fit_its_cache(runner: TorchRunner) -> None:
     frozen = runner.frozen
     of_one = frozen.widest_bytes(1, 100)
     assert of_one == 100 * frozen.shape.ffn_width * 8

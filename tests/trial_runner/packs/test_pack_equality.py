@@ -158,7 +158,7 @@ def test_mixed_packs_of_every_family_equal_trials_alone(name: str, tiny_backbone
 
 
 @pytest.mark.slow
-def test_what_edits_share_is_trained_at_the_rate_of_the_side_that_holds_it(runner: TorchRunner) -> None:
+def test_shared_parameters_have_the_rate_of_their_side(runner: TorchRunner) -> None:
     """Kronecker factors are held by the first edit that has them: at attention, at the FFN, or at both."""
     compacter, at_ffn, lora = published(runner, ("compacter", "compacter_pp", "lora_qv"))[::2]
     turned = Configuration(edits=compacter.edits[::-1])

@@ -57,7 +57,7 @@ def test_a_folder_that_moved_and_another_metric_use_the_same_cache_entry(tmp_pat
     assert task.metric == "f1"
 
 
-def test_other_data_another_tokenizer_and_another_length_are_prepared_anew(tmp_path, folder, tokenizer, reads):
+def test_other_data_tokenizer_or_length_is_prepared_again(tmp_path, folder, tokenizer, reads):
     def fingerprint(name="id", **options):
         return prepare_task(source(folder, **options), tokenizer, name, tmp_path / "cache").fingerprint
 

@@ -105,5 +105,5 @@ def test_three_triples_are_not_taken_for_the_parts_of_one():
 
 
 @pytest.mark.parametrize("value", ["name : Clowns | food : Chinese", [], None, ["a | b"], [3], [{"subject": "a"}]])
-def test_what_is_no_list_of_triples_stays_as_it_is(value):
+def test_text_other_than_triples_is_unchanged(value):
     assert linearise(value) == value

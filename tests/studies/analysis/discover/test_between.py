@@ -62,7 +62,7 @@ def test_deviations_are_those_of_differences_of_independent_scores(space):
     assert [step.gain.deviation for step in found.steps] == pytest.approx([math.sqrt(0.02)] * len(found.steps))
 
 
-def test_what_is_common_to_all_is_no_error_of_a_difference(space):
+def test_common_error_does_not_affect_a_difference(space):
     first = space.suggest_published("pa_attn_plus_pa_ffn", RandomTrial(0))
     last = space.suggest_published("mam_adapter", RandomTrial(1))
     found = Between(first, last, space, lambda some: (np.zeros(len(some)), np.ones((len(some), len(some)))))

@@ -44,7 +44,7 @@ def test_study_without_estimates_is_refused(tmp_path, planted, monkeypatch):
         knowledge_of(planted.ledger, "planted", lambda study: planted.space)
 
 
-def test_a_view_that_is_not_there_is_named(planted):
+def test_unknown_view_is_named(planted):
     knowledge = knowledge_of(planted.ledger, "planted", lambda study: planted.space)
     with pytest.raises(StudiesError, match="got 'rules'"):
         discovered(knowledge, ["rules"])

@@ -84,7 +84,7 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, hi
     assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
 
-def test_a_method_that_cannot_be_there_gives_way_to_the_best_published_one(knowledge):
+def test_impossible_method_is_replaced_by_the_best_published_one(knowledge):
     answer = differences(knowledge, PublishedPoint("lora_qv:r=512"))
     assert "and lora_qv:r=512" not in answer.question
     assert any(f"and {name}," in answer.question for name in ("lora_qv", "mam_adapter"))

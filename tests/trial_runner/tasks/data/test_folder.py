@@ -114,7 +114,7 @@ def test_missing_splits_are_carved_from_train_without_leaking_equal_texts(write_
     )
 
 
-def test_what_is_carved_does_not_depend_on_the_other_rows(write_rows, prepare, tokenizer):
+def test_carved_rows_do_not_depend_on_the_other_rows(write_rows, prepare, tokenizer):
     some = texts_of(prepare(write_rows("train.jsonl", rows_of(100))), "validation", tokenizer)
     more = texts_of(prepare(write_rows("train.jsonl", rows_of(200))), "validation", tokenizer)
     assert some

@@ -90,7 +90,7 @@ def parts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [saved_dataset, saved_splits, saved_itself, arrow_file, parts])
-def test_what_datasets_has_written_is_read(save, tmp_path):
+def test_files_written_by_datasets_are_read(save, tmp_path):
     with quiet_datasets():
         save(tmp_path)
     assert rows_in(tmp_path) == ROWS
@@ -201,7 +201,7 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path):
     ],
     ids=["words before a colon", "brackets"],
 )
-def test_what_stands_within_texts_is_no_column_and_no_level(row_of, tmp_path):
+def test_separators_in_texts_are_no_columns_and_no_levels(row_of, tmp_path):
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row_of(row)) + "\n" for row in range(9_000)))
     with opened_rows((tmp_path / "train.jsonl",), "train") as found:
         assert len(found) == 9_000

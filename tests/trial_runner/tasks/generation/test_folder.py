@@ -139,7 +139,7 @@ def test_a_target_of_a_decoder_begins_no_text_of_its_own(folder, prepared, tiny_
     assert texts(task, "test", "gpt2", tokens, "targets")[0] == "t ##e ##s ##t ##e 0 <|endoftext|>"
 
 
-def test_what_is_too_long_is_cut_but_keeps_its_end_and_is_noted(write_splits, prepared, tokens):
+def test_long_text_is_cut_with_its_end_kept_and_noted(write_splits, prepared, tokens):
     folder = write_splits(lambda s: [{"en": s[1] * 30, "de": "y" * 30}, {"en": f"{s[1]}x", "de": "z"}])
     for family, end in (("bart", "</s>"), ("gpt2", "<|endoftext|>")):
         task = prepared(folder, family, max_tokens=9, max_target_tokens=6)

@@ -95,7 +95,7 @@ def test_unusable_dialogues_are_counted_by_reason(prepared):
         ({"decoding": {"max_new_tokens": 4, "min_new_tokens": 5}}, r"must be from 0 to max_new_tokens \(4\)"),
     ],
 )
-def test_what_makes_no_sense_is_refused(keys, match):
+def test_contradictory_options_are_refused(keys, match):
     with pytest.raises(TaskError, match=match):
         check_task(Task(**{"kind": "instruction", "folder": ".", "metric": "rougeL", **keys}))
 

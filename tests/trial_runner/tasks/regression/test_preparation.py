@@ -53,7 +53,7 @@ def test_guessing_is_the_mean_of_train(prepared):
 
 
 @pytest.mark.parametrize("values", [("1", "high"), (False, True), ([2.0], [1.0])], ids=["text", "truth", "list"])
-def test_what_is_no_number_is_refused_with_its_row(prepared, values):
+def test_invalid_number_is_refused_with_its_row(prepared, values):
     with pytest.raises(TaskError, match=r"a label of a regression must be a number; got .*, row [12]\.") as caught:
         prepared({**NUMBERS, "validation": values})
     assert "\n" not in str(caught.value)
