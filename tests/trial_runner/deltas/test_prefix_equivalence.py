@@ -1,8 +1,8 @@
 """Prefix tuning as a gated sum of two attentions (He et al. 2022, eq. 5 = eq. 7): the product's outputs, both ways.
 
-The concatenated form is the convex gate inside `attend`. The gated form combines the outputs of the other gates inside
-`attend`: the base heads, and lambda (a weighted gate over values of one on a base of zero). The third is the prefix's
-own attention (plain addition on a base of zero). Shapes: `B` examples, `H` query heads, `T` tokens, `R` prefix rows.
+The concatenated form is the convex gate inside `attend`. The gated form combines other gates inside `attend`: the base
+heads, and lambda (a weighted gate over values of one on a base of zero). The third is the prefix's own attention (plain
+addition on a base of zero). Shapes: `B` examples, `H` query heads, `T` tokens, `R` prefix rows.
 """
 
 from types import SimpleNamespace
