@@ -118,11 +118,12 @@ def _leaderboard(board: Leaderboard) -> ReportSection:
 
 def _curves(knowledge: StudyPosterior) -> ReportSection:
     """Return the section of the readings of all trials, with their states; of many trials, an even sample."""
-    step = -(-len(knowledge.history) // _MOST_CURVES)
+    history = knowledge.history
+    step = -(-len(history) // _MOST_CURVES)
     readings = [
-        {"trial": one.number, "state": one.state.value, "fraction": read.fraction, "score": read.score}
-        for one in knowledge.history[::step]
-        for read in one.readings
+        {"trial": one.number, "state": one.state.value, "fraction": history.noise.fraction(read), "score": read.score}
+        for one in history[::step]
+        for read in history.readings(one.number)
     ]
     return ReportSection(
         name="curves",

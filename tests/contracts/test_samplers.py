@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from support.processes import printed_by
-from support.simulated_search import history_of, next_after_a_replay, proposals, proposer_of, search, whole_space
+from support.simulated_search import next_after_a_replay, proposals, proposer_of, recorded_history, search, whole_space
 
 from search_space.forms import Init
 from search_space.parameter_counts.counts import count
@@ -45,7 +45,7 @@ def continued(make: Callable[[], Proposer], trials: int, following: int) -> Stud
     """Return the history of a lost proposer; check that a new one continues its records like it."""
     lost, other = make(), make()
     history = search(lost, trials)
-    recorded = history_of(history)
+    recorded = recorded_history(history)
     assert visible(other, recorded) == visible(lost, history)
     after, again = search(lost, following, history), search(other, following, recorded)
     assert [trial.fingerprint for trial in again] == [trial.fingerprint for trial in after]

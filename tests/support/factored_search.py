@@ -53,7 +53,7 @@ class MeasuredTrial:
         return [one.score for one in self.readings]
 
 
-def trial_of(
+def measured_trial(
     candidate: Candidate,
     space: SearchSpace,
     number: int,
@@ -100,7 +100,7 @@ def observed(candidate: Candidate, space: SearchSpace, number: int) -> MeasuredT
     score, is_pruned = score_of(candidate), number % 3 == 2
     half, full = reading(score - 0.05, fraction=0.5), reading(score)
     state = TrialState.PRUNED if is_pruned else TrialState.COMPLETE
-    trial = trial_of(candidate, space, number, (half,) if is_pruned else (half, full), state)
+    trial = measured_trial(candidate, space, number, (half,) if is_pruned else (half, full), state)
     return trial.changed(ended_at=ended_at(number))
 
 
@@ -125,7 +125,7 @@ def proposed(search: FactoredSearch, trials: Sequence[MeasuredTrial], slots: int
         if candidate is None:
             break
         found.append(candidate)
-        history = history.added([trial_of(candidate, search.space, len(history), (), TrialState.RUNNING).record])
+        history = history.added([measured_trial(candidate, search.space, len(history), (), TrialState.RUNNING).record])
     return found
 
 

@@ -63,7 +63,7 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
     }
 
 
-def history_of(trials: Iterable[TrialRecord]) -> StudyHistory:
+def recorded_history(trials: Iterable[TrialRecord]) -> StudyHistory:
     records = list(trials)
     return StudyHistory.of(records, readings_of(records))
 
@@ -126,7 +126,7 @@ def proposer_of(
 def next_after_a_replay(space: SearchSpace, sampler: str, count: int) -> list[str]:
     """Return fingerprints of the next three proposals of a new proposer after this number of trials."""
     records = list(search(proposer_of(space, sampler), count))
-    return [trial.fingerprint for trial in search(proposer_of(space, sampler), 3, history_of(records))[count:]]
+    return [trial.fingerprint for trial in search(proposer_of(space, sampler), 3, recorded_history(records))[count:]]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.factored_search import drawn, whole_space
+from support.factored_search import drawn, history_of, whole_space
 
 from dashboards.colours import FORM_COLOURS
 from dashboards.figures.boards import curves_figure
@@ -25,7 +25,7 @@ READINGS = [
 @pytest.fixture(scope="module")
 def cards() -> tuple[Card, ...]:
     space = whole_space()
-    return tuple(discovered(StudyPosterior(space, drawn(space, 30), metric="accuracy")))
+    return tuple(discovered(StudyPosterior(space, history_of(drawn(space, 30)), metric="accuracy")))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas
 import pytest
-from support.factored_search import drawn
+from support.factored_search import drawn, history_of
 from support.planted_ledger import Planted
 from support.shown_study import confirmation_of
 
@@ -25,7 +25,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\u202e&amp;"
 def report(tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
     planted = Planted(f"sqlite:///{tmp_path_factory.mktemp('report') / 'ledger.db'}", 16, noise=0.01)
     confirmation_of(planted)
-    knowledge = StudyPosterior(planted.space, drawn(planted.space, 20), metric="accuracy")
+    knowledge = StudyPosterior(planted.space, history_of(drawn(planted.space, 20)), metric="accuracy")
     return report_of(planted.ledger, "planted", knowledge)
 
 

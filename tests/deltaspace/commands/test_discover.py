@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from support.factored_search import drawn, whole_space
+from support.factored_search import drawn, history_of, whole_space
 from support.screens import screen
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
@@ -59,7 +59,7 @@ Discovered = tuple[tuple[Card, ...], tuple[str, ...]]
 def found() -> Discovered:
     """Return the cards of a study and its summary."""
     space = whole_space()
-    knowledge = StudyPosterior(space, drawn(space, 40), metric="accuracy")
+    knowledge = StudyPosterior(space, history_of(drawn(space, 40)), metric="accuracy")
     cards = tuple(discovered(knowledge))
     return cards, tuple(summary(knowledge, cards))
 

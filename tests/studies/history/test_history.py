@@ -28,9 +28,9 @@ def three(running) -> StudyHistory:
     return StudyHistory(ScoreNoise(steps=8)).added(replace(running, number=number) for number in range(3))
 
 
-def report(trial: int, step: int, score: float, **end: object) -> TrialReport:
+def report(trial: int, step: int, reading_score: float, **end: object) -> TrialReport:
     examples = ExampleLosses.of(np.zeros(4))
-    reading = Reading(trial=trial, step=step, score=score, train_loss=1.0, seconds=1.0, examples=examples)
+    reading = Reading(trial=trial, step=step, score=reading_score, train_loss=1.0, seconds=1.0, examples=examples)
     return TrialReport(trial=trial, attempt=1, reading=reading, **end)  # type: ignore[arg-type]
 
 

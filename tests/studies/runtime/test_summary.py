@@ -52,7 +52,7 @@ def test_trial_that_ended_as_the_best_is_marked():
     assert [one.number for one in best] == [4, 1, 3, 2, 0]
 
 
-def test_the_order_of_ends_decides_what_was_the_best():
+def test_the_order_of_ends_decides_which_trial_was_the_best():
     history = history_of(*map(complete, [0.1, 0.5, 0.3]), ends=[2, 1, 0])
     assert [(one.number, one.is_best) for one in best_and_last(history)[1]] == [(2, True), (1, True), (0, False)]
     assert EndedTrials.of(history).rises == ((1, 0.3), (2, 0.5))

@@ -1,7 +1,7 @@
 """The first trials: a published method begins at rates that its place among the others says nothing of."""
 
 import pytest
-from support.simulated_search import NOTHING_TRIED, history_of, proposals, proposer_of, search
+from support.simulated_search import NOTHING_TRIED, proposals, proposer_of, recorded_history, search
 
 from search_space.space.space import SearchSpace
 
@@ -28,7 +28,7 @@ def test_duplicate_published_method_is_left_out_with_a_note(space):
 def test_begun_method_is_not_repeated_by_a_new_proposer(space):
     lost = proposer_of(space, "factored", METHODS)
     history = search(lost, 2)
-    assert proposer_of(space, "factored", METHODS).propose(history_of(history)) == lost.propose(history)
+    assert proposer_of(space, "factored", METHODS).propose(recorded_history(history)) == lost.propose(history)
 
 
 def test_rejected_method_is_no_initial_trial(space):
@@ -38,6 +38,6 @@ def test_rejected_method_is_no_initial_trial(space):
     history = search(proposer, 2)
     assert [one.method for one in history] == ["head_only", None]
     assert proposer.is_initial_design(NOTHING_TRIED)
-    assert not proposer.is_initial_design(history_of(history[:1]))
+    assert not proposer.is_initial_design(recorded_history(history[:1]))
     assert not proposer.is_initial_design(history)
     assert "needs at least" in proposer.left_out["mam_adapter"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import optuna
 import pytest
-from support.simulated_search import NOTHING_TRIED, after, history_of, proposals, proposer_of, search, trial_score
+from support.simulated_search import NOTHING_TRIED, after, proposals, proposer_of, recorded_history, search, trial_score
 
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace, SpaceOptions
@@ -141,7 +141,7 @@ def test_history_has_all_parameters_of_a_published_method_or_none(space):
     design = InitialDesign(published=methods)
     proposer = Proposer(space, sampler="optuna.samplers:RandomSampler", seed=5, initial_design=design)
     history = search(proposer, 6)
-    for known in (history, history_of(history)):
+    for known in (history, recorded_history(history)):
         mam, lora = proposer.visible(known)[:2]
         assert (mam.number, lora.number) == (0, 2)
         assert (mam.params["attention.form"], mam.params["ffn.form"]) == ("softmax_memory", "bottleneck")

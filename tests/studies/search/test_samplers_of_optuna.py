@@ -6,7 +6,7 @@ import types
 import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState as OptunaState
-from support.simulated_search import NOTHING_TRIED, after, history_of, search
+from support.simulated_search import NOTHING_TRIED, after, recorded_history, search
 
 from search_space.space.options import SpaceOptions
 from search_space.space.space import SearchSpace
@@ -29,13 +29,13 @@ def test_tpe_learns_from_published_methods_and_continues(space):
 
     lost, other = proposer(), proposer()
     history = search(lost, 24)
-    visible = other.visible(history_of(history))
+    visible = other.visible(recorded_history(history))
     assert [one.state for one in visible[:4]] == [
         OptunaState.COMPLETE, OptunaState.PRUNED, OptunaState.COMPLETE, OptunaState.FAIL
     ]  # fmt: skip
     assert visible[0].params["attention.form"] == "softmax_memory"
     following = search(lost, 3, history)
-    again = search(other, 3, history_of(history))
+    again = search(other, 3, recorded_history(history))
     assert [trial.fingerprint for trial in again] == [trial.fingerprint for trial in following]
 
 

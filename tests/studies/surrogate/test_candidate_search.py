@@ -10,11 +10,11 @@ from support.factored_search import (
     MeasuredTrial,
     drawn,
     history_of,
+    measured_trial,
     proposed,
     reading,
     score_of,
     searched,
-    trial_of,
 )
 
 from search_space.space.random_draw import RandomTrial
@@ -75,7 +75,7 @@ def test_near_duplicates_are_not_proposed_despite_noise(space, settings):
     for number in range(12, 30):
         (candidate,) = proposed(search, trials)
         noise = random.Random(candidate.fingerprint).gauss(0, ERROR)
-        trials.append(trial_of(candidate, space, number, [reading(score_of(candidate) + noise)]))
+        trials.append(measured_trial(candidate, space, number, [reading(score_of(candidate) + noise)]))
     encoding = Encoding(space)
     points = Points.of([encoding.features_of(trial) for trial in trials], StructureDistances())
     assert not np.triu(nearly_equal(points, points), 1)[:, 12:].any()

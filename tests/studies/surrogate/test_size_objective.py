@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from support.factored_search import MeasuredTrial, history_of, reading, trial_of, whole_space
+from support.factored_search import MeasuredTrial, history_of, measured_trial, reading, whole_space
 
 from search_space.parameter_counts.counts import count
 from search_space.parameter_counts.flops import extra_flops
@@ -36,7 +36,7 @@ def sized_trials(space: SearchSpace, trials: int = 24) -> list[MeasuredTrial]:
         candidate = search.candidate(StudyHistory(), number=number)
         assert candidate is not None
         score = 0.4 + 0.1 * candidate.counts.stored / space.budget
-        found.append(trial_of(candidate, space, number, [reading(score)]))
+        found.append(measured_trial(candidate, space, number, [reading(score)]))
     return found
 
 
