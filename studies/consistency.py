@@ -1,23 +1,28 @@
-"""Consistency of the records of a study: one line for each value that differs from what other records imply."""
+"""Consistency of the records of a study: a line for each value that differs from what other records imply.
+
+Every fact is a `RecordCheck` of the table `CHECKS`: a name, a function to its expected and its found value, and a
+sentence. Constraints of the tables are not repeated here; `studies.ledger.invariants` has a query for each.
+"""
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from search_space.space.space import HEAD_RATE, Candidate
+from search_space.space.space import Candidate, SearchSpace
+from studies.ledger.files import broken_files
 from studies.ledger.invariants import Records
 from studies.records.reading import ArtefactRecord, ExampleRecord
-from studies.records.study import ConfirmationRecord, Contender, EventKind, EventRecord, StudyRecord
+from studies.records.study import EventKind, StudyRecord
 from studies.records.trial import PROPOSED, AttemptRecord, TrialRecord, TrialState
+from studies.runtime.artefacts import unnamed_paths
 from studies.search.candidates import new_trial
 from studies.seeds import seeded_fingerprint
 from studies.study_file import Specification
@@ -31,139 +36,267 @@ _LOSS_TOLERANCE = 0.01
 _LARGEST_MEAN = 6e4
 """Largest mean that is checked: a larger one may contain a loss that a half float cannot hold."""
 
-_LAUNCH_KEYS = ("name", "trials", "fleet")
-"""Keys of a study file that may differ between a study and its confirmation."""
+_RIGHT_BELOW = 0.69
+"""Cross-entropy below which a label has more than half of the probability, so that it is the predicted one."""
 
-_SHOWN = 60
+_ENDED = re.compile(r"(?:finished: (?:all )?|stopped after )(\d{1,9}) ")
+"""Number of ended trials in the event of the end of a launch."""
+
+_SHOWN = 160
+
+ExpectedAndFound = tuple[object, object]
+"""Expected value and found one."""
 
 
-def record_differences(records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
-    """Yield one line for each inconsistency in the records of a study.
+class RecordCheck(NamedTuple):
+    """One fact of the records of a study, a trial or a confirmation.
 
-    Args:
-        records: Records of the study.
-        steps: Number of optimizer steps of a full trial.
-        rung_steps: Steps of the rungs, ascending.
+    Attributes:
+        name: Name of the fact.
+        facts: Function from records to its facts.
+        sentence: Error if the two differ; ``{0}`` is the expected value.
+        needs_plan: Whether it also needs the study file.
     """
-    yield from _keepers(records)
-    yield from _examples(records)
-    for trial in records.trials:
-        for problem in _of_trial(trial, records, steps, rung_steps):
-            yield f"trial {trial.number}: {problem}"
+
+    name: str
+    facts: Callable[[Any], ExpectedAndFound]
+    sentence: str
+    needs_plan: bool
 
 
-def _of_trial(trial: TrialRecord, records: Records, steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
-    readings, attempts = records.readings.get(trial.number, ()), records.attempts.get(trial.number, ())
-    yield from _progress(trial, readings, steps, rung_steps)
-    for reading in readings:
-        yield from _score(reading, records.study.metric)
-    yield from _times(records.study.created_at, trial, attempts, readings)
-    yield from _losses(trial, attempts, records.events)
-    yield from _files(trial, [one for one in records.artefacts if one.trial == trial.number], records.study)
+CHECKS: dict[str, list[RecordCheck]] = defaultdict(list)
+"""All checks by the class that has them."""
 
 
-def _progress(trial: TrialRecord, readings: Sequence[Reading], steps: int, rung_steps: Sequence[int]) -> Iterator[str]:
-    """Yield errors of progress: a reading per rung, complete trials at the last step, pruned ones at their rung."""
-    read = {reading.step for reading in readings}
-    missing = [step for step in rung_steps if step <= max(read, default=0) and step not in read]
-    if missing:
-        yield f"it must have a reading at every rung that it has passed; missing are steps {missing}"
-    if (trial.state is TrialState.COMPLETE) != (max(read, default=0) == steps):
-        yield f"a trial is complete exactly at step {steps}; it is {trial.state} at {max(read, default=0)}"
-    last = readings[-1] if readings else None
-    if trial.state is TrialState.PRUNED and (
-        last is None or last.rung is None or not str(trial.reason).startswith(f"rung {last.rung} ({last.step} steps): ")
-    ):
-        yield f"a pruned trial must end at the rung that its reason names; got {str(trial.reason)[:_SHOWN]!r}"
+def must(
+    sentence: str, *, needs_plan: bool = True
+) -> Callable[[Callable[[Any], ExpectedAndFound]], Callable[[Any], ExpectedAndFound]]:
+    """Return a decorator that enters a method into the table of checks."""
+
+    def enter(facts: Callable[[Any], ExpectedAndFound]) -> Callable[[Any], ExpectedAndFound]:
+        owner, _, name = facts.__qualname__.partition(".")
+        CHECKS[owner].append(RecordCheck(name.strip("_").replace("_", " "), facts, sentence, needs_plan))
+        return facts
+
+    return enter
 
 
-def _score(reading: Reading, metric: str) -> Iterator[str]:
-    """Yield an error if the score is neither the metric of the study nor the loss in its place."""
-    is_proxy = PROXY_LOSS in reading.metrics
-    measured = reading.metrics.get(PROXY_LOSS if is_proxy else metric)
-    if measured is None:
-        names = ", ".join(reading.metrics)[:_SHOWN]
-        yield f"the metrics at step {reading.step} must hold {metric[:_SHOWN]}; they hold {names}"
-    elif not math.isclose(reading.score, -measured if is_proxy else score_of(metric, measured), rel_tol=1e-9):
-        yield f"the score at step {reading.step} must be that of its metrics, {measured}; got {reading.score}"
+class CheckedRecords:
+    """Records with checks."""
+
+    def differences(self, *, has_plan: bool = True) -> Iterator[str]:
+        """Yield one line for each fact that does not hold."""
+        for check in CHECKS[type(self).__name__]:
+            if has_plan or not check.needs_plan:
+                expected, found = check.facts(self)
+                if expected != found:
+                    yield f"{check.sentence.format(_shown(expected))}; got {_shown(found)}"
 
 
-def _times(
-    begun_at: datetime, trial: TrialRecord, attempts: Sequence[AttemptRecord], readings: Sequence[Reading]
-) -> Iterator[str]:
-    """Yield errors of times that are out of order."""
-    for attempt in attempts:
-        if not attempt.lease_expires_at > attempt.started_at:
-            yield f"the lease of attempt {attempt.attempt} must end after it began; it does not"
-    spent = (at for attempt in attempts for at in (attempt.started_at, attempt.ended_at))
-    known = [at for at in (begun_at, trial.created_at, *spent) if at is not None]
-    if any(later < earlier for earlier, later in pairwise(known)):
-        yield "it must be recorded, and its attempts begin and end, one after the other; they do not"
-    spans = {attempt.attempt: attempt for attempt in attempts}
-    heard = [reading.heard_at for reading in readings if reading.heard_at is not None]
-    if any(later < earlier for earlier, later in pairwise(heard)):
-        yield "its readings must be heard of in the order of their steps; they are not"
-    for reading in readings:
-        span, at = spans.get(reading.attempt), reading.heard_at
-        if at is None or not reading.seconds >= 0:
-            yield f"the reading at step {reading.step} must have its time and its seconds; it has not"
-        elif span is not None and (at < span.started_at or (span.ended_at is not None and at > span.ended_at)):
-            yield f"the reading at step {reading.step} must be heard of during attempt {reading.attempt}; it was not"
+def _shown(value: object) -> str:
+    return str(value)[:_SHOWN]
 
 
-def _losses(trial: TrialRecord, attempts: Sequence[AttemptRecord], events: Sequence[EventRecord]) -> Iterator[str]:
-    """Yield an error unless lost attempts and events of lost attempts correspond."""
-    lost = Counter(f"attempt {one.attempt} on {one.worker}" for one in attempts if one.ending == "lost")
-    texts = [one.text for one in events if one.trial == trial.number and one.kind == EventKind.LOST.value]
-    said = Counter(next((one for one in lost if text.startswith(f"{one}: ")), text) for text in texts)
-    if lost != said:
-        yield f"its lost attempts must be those of the events, {sorted(said)}; got {sorted(lost)}"
+@dataclass(frozen=True)
+class TrialFacts(CheckedRecords):
+    """Trial with its records, the plan if it is known, and the time at which leases must be live."""
+
+    trial: TrialRecord
+    records: Records
+    attempts: Sequence[AttemptRecord]
+    readings: Sequence[Reading]
+    now: datetime
+    steps: int = 0
+    rung_steps: Sequence[int] = ()
+
+    @property
+    def last(self) -> Reading | None:
+        """Last reading of the trial."""
+        return self.readings[-1] if self.readings else None
+
+    @property
+    def files(self) -> list[ArtefactRecord]:
+        """Recorded files of the trial."""
+        return [one for one in self.records.artefacts if one.trial == self.trial.number]
+
+    def _is(self, state: TrialState) -> bool:
+        return self.trial.state is state
+
+    @must("the attempt that closes it must be {0}", needs_plan=False)
+    def _closing(self) -> ExpectedAndFound:
+        trial, closing = self.trial, [one for one in self.attempts if one.ending not in (None, "lost")]
+        expected = [(trial.attempt, trial.state.value, trial.ended_at)] * trial.state.is_terminal
+        return expected, [(one.attempt, one.ending, one.ended_at) for one in closing]
+
+    @must("its open attempts must be {0}", needs_plan=False)
+    def _opened(self) -> ExpectedAndFound:
+        found = [one.attempt for one in self.attempts if one.ended_at is None]
+        return [self.trial.attempt] * self._is(TrialState.RUNNING), found
+
+    @must("it must have a live lease while it runs", needs_plan=False)
+    def _leases(self) -> ExpectedAndFound:
+        return [], [one.worker for one in self.attempts if one.ended_at is None and one.lease_expires_at <= self.now]
+
+    @must("its attempts must be {0}", needs_plan=False)
+    def _numbers(self) -> ExpectedAndFound:
+        return [*range(1, self.trial.attempt + 1)], [one.attempt for one in self.attempts]
+
+    @must("the attempts of its readings must ascend, {0}", needs_plan=False)
+    def _attempts_of_readings(self) -> ExpectedAndFound:
+        found = [one.attempt for one in self.readings]
+        return sorted(found), found
+
+    @must("its steps and scores must be those of its last reading, {0}", needs_plan=False)
+    def _progress(self) -> ExpectedAndFound:
+        last, trial = self.last, self.trial
+        expected = (0, None) if last is None else (last.step, last.score)
+        score = expected[1] if last is not None and self._is(TrialState.COMPLETE) else trial.score
+        return (*expected, score), (trial.steps, trial.last_score, trial.score)
+
+    @must("a replicate must be its original but for the seed, {0}", needs_plan=False)
+    def _original(self) -> ExpectedAndFound:
+        trial, same = self.trial, ("configuration", "attention", "ffn", "method")
+        if trial.replicate_of is None:
+            return None, None
+        one = next((other for other in self.records.trials if other.number == trial.replicate_of), None)
+        if one is None or one.replicate_of is not None or one.state is not TrialState.COMPLETE:
+            return "a complete trial that repeats none", trial.replicate_of
+        is_same = all(getattr(trial, name) == getattr(one, name) for name in same) and trial.seed != one.seed
+        return one.number, one.number if is_same and not self._is(TrialState.PRUNED) else "another"
+
+    @must("it must have a reading at every rung that it has passed, {0}")
+    def _passed_rungs(self) -> ExpectedAndFound:
+        read = {one.step for one in self.readings}
+        passed = [step for step in self.rung_steps if self.last is not None and step <= self.last.step]
+        return passed, [step for step in passed if step in read]
+
+    @must("whether it is complete must be whether its last reading is at the last step, {0}")
+    def _completion(self) -> ExpectedAndFound:
+        return self.last is not None and self.last.step == self.steps, self._is(TrialState.COMPLETE)
+
+    @must("a pruned trial must end at the rung that its reason names, {0}")
+    def _rung_of_end(self) -> ExpectedAndFound:
+        last = self.last
+        if not self._is(TrialState.PRUNED):
+            return None, None
+        expected = "a rung" if last is None or last.rung is None else f"rung {last.rung} ({last.step} steps): "
+        return expected, str(self.trial.reason)[: len(expected)]
+
+    @must("its scores must be those of its metrics, {0}")
+    def _scores(self) -> ExpectedAndFound:
+        expected: list[float | None] = []
+        for one in self.readings:
+            is_proxy, metric = PROXY_LOSS in one.metrics, self.records.study.metric
+            measured = one.metrics.get(PROXY_LOSS if is_proxy else metric)
+            score = None if measured is None else -measured if is_proxy else score_of(metric, measured)
+            is_same = score is not None and math.isclose(one.score, score, rel_tol=1e-9)
+            expected.append(one.score if is_same else score)
+        return expected, [one.score for one in self.readings]
+
+    @must("its record, and the begins and ends of its attempts, must be in order, and leases end after they began")
+    def _times(self) -> ExpectedAndFound:
+        spent = (at for one in self.attempts for at in (one.started_at, one.ended_at))
+        known = [at for at in (self.records.study.created_at, self.trial.created_at, *spent) if at is not None]
+        pairs = [*pairwise(known), *((one.started_at, one.lease_expires_at) for one in self.attempts)]
+        return [], [str(later) for earlier, later in pairs if later < earlier]
+
+    @must("its readings must be heard of in order, during their attempts")
+    def _times_of_readings(self) -> ExpectedAndFound:
+        spans = {one.attempt: (one.started_at, one.ended_at) for one in self.attempts}
+        heard, found = self.records.study.created_at, []
+        for one in self.readings:
+            begun_at, ended_at = spans.get(one.attempt, (heard, None))
+            if one.heard_at is None or not max(heard, begun_at) <= one.heard_at <= (ended_at or one.heard_at):
+                found.append(f"{one.heard_at} at step {one.step}")
+            heard = one.heard_at or heard
+        return [], found
+
+    @must("its lost attempts must be those of the events, {0}")
+    def _losses(self) -> ExpectedAndFound:
+        lost = [f"attempt {one.attempt} on {one.worker}" for one in self.attempts if one.ending == "lost"]
+        texts = [
+            one.text for one in self.records.events if (one.trial, one.kind) == (self.trial.number, EventKind.LOST)
+        ]
+        return sorted(next((one for one in lost if text.startswith(f"{one}: ")), text) for text in texts), sorted(lost)
+
+    @must("its files must be the weights of the last step where it is complete, and none of another ended one, {0}")
+    def _weights(self) -> ExpectedAndFound:
+        trial, found = self.trial, [(one.kind, one.step) for one in self.files]
+        if self._is(TrialState.COMPLETE):
+            return [("delta", trial.steps)], found
+        return [one for one in found if one[0] != "delta" and not trial.state.is_terminal], found
+
+    @must("its files must lie in the folders of its attempts")
+    def _folders(self) -> ExpectedAndFound:
+        own = {(f"trial-{self.trial.number}", f"attempt-{place + 1}") for place in range(self.trial.attempt)}
+        return [], [one.path for one in self.files if Path(one.path).parts[-3:-1] not in own]
 
 
-def _files(trial: TrialRecord, files: Sequence[ArtefactRecord], study: StudyRecord) -> Iterator[str]:
-    """Yield errors of files: weights of complete trials alone, no snapshots, all in the folders of the attempts."""
-    weights = [one.step for one in files if one.kind == "delta"]
-    if weights != [trial.steps] * (trial.state is TrialState.COMPLETE):
-        yield f"a complete trial has the weights of its last step, another none; it is {trial.state}, got {weights}"
-    if trial.state.is_terminal and len(files) > len(weights):
-        yield "a trial that has ended must have no snapshot; it has"
-    for one in files:
-        found = re.fullmatch(rf"trial-{trial.number}/attempt-([1-9]\d{{0,8}})", "/".join(Path(one.path).parts[-3:-1]))
-        if found is None or int(found[1]) > trial.attempt:
-            yield f"its files must lie in the folders of its attempts; got {one.path}"
+@dataclass(frozen=True, kw_only=True)
+class StudyFacts(CheckedRecords):
+    """Records of a study; with ``rung_steps`` None a step belongs to the rung of its first reading."""
 
+    records: Records
+    rung_steps: Sequence[int] | None = None
 
-def _keepers(records: Records) -> Iterator[str]:
-    """Yield errors of events: one for the beginning of each epoch, all of known trials and kinds."""
-    begun = [one.text.partition(" is ")[0] for one in records.events if one.kind == EventKind.TAKEOVER.value]
-    epoch = records.study.epoch
-    if len(begun) != epoch or begun != [f"keeper {number}" for number in range(1, epoch + 1)]:
-        yield f"every epoch must have its event; the study is in epoch {epoch}, of events are {begun}"
-    known = {trial.number for trial in records.trials}
-    for event in records.events:
-        if event.trial is not None and event.trial not in known:
-            yield f"events must be of trials of the study; one is of trial {event.trial}: {event.text[:_SHOWN]}"
-        if event.kind not in {kind.value for kind in EventKind}:
-            yield f"an event must be of a known kind; got {event.kind[:_SHOWN]!r}"
+    def _texts(self, kind: EventKind) -> list[str]:
+        return [one.text for one in self.records.events if one.kind == kind.value]
 
+    @must("trial numbers must be {0}", needs_plan=False)
+    def _numbers(self) -> ExpectedAndFound:
+        found = [trial.number for trial in self.records.trials]
+        return [*range(len(found))], found
 
-def _examples(records: Records) -> Iterator[str]:
-    """Yield errors of examples: as many in all readings of a step, with the loss as their mean."""
-    counts: dict[int, Counter[int]] = defaultdict(Counter)
-    by_reading = {(one.trial, one.step): one for one in records.examples}
-    for one in records.examples:
-        counts[one.step][len(one.losses)] += 1
-    for number, readings in records.readings.items():
-        for reading in (one for one in readings if one.step in counts):
-            found = by_reading.get((number, reading.step))
-            usual = counts[reading.step].most_common(1)[0][0]
-            if found is None or len(found.losses) != usual:
-                yield f"trial {number}: the examples at step {reading.step} must be as many as those of others"
-            elif not _is_mean(found, reading):
-                yield f"trial {number}: the examples at step {reading.step} must be what its loss and score are of"
+    @must("readings must be of the rungs of their steps", needs_plan=False)
+    def _rungs(self) -> ExpectedAndFound:
+        rungs: dict[int, int | None] = {step: rung for rung, step in enumerate(self.rung_steps or ())}
+        found = []
+        for number, one in ((number, one) for number, some in self.records.readings.items() for one in some):
+            expected = rungs.get(one.step) if self.rung_steps is not None else rungs.setdefault(one.step, one.rung)
+            if one.rung != expected:
+                found.append(f"{one.rung} in place of {expected} at step {one.step} of trial {number}")
+        return [], found
+
+    @must("every epoch must have its event, {0}")
+    def _epochs(self) -> ExpectedAndFound:
+        begun = [text.partition(" is ")[0] for text in self._texts(EventKind.TAKEOVER)]
+        return [f"keeper {number + 1}" for number in range(self.records.study.epoch)], begun
+
+    @must("at least as many trials must have ended as a launch reported, {0}")
+    def _ended(self) -> ExpectedAndFound:
+        ends = (_ENDED.match(text) for text in self._texts(EventKind.LAUNCH))
+        most = max((int(end[1]) for end in ends if end is not None), default=0)
+        return most, min(most, sum(trial.state.is_terminal for trial in self.records.trials))
+
+    @must("events must be of trials of the study, and of known kinds")
+    def _events(self) -> ExpectedAndFound:
+        trials, kinds = {None, *(trial.number for trial in self.records.trials)}, {kind.value for kind in EventKind}
+        return [], [one for one in self.records.events if one.trial not in trials or one.kind not in kinds]
+
+    @must("every reading must have as many examples as others, with its loss and score as their means")
+    def _examples(self) -> ExpectedAndFound:
+        by_reading = {(one.trial, one.step): one for one in self.records.examples}
+        counts: dict[int, Counter[tuple[int, bool]]] = defaultdict(Counter)
+        for one in self.records.examples:
+            counts[one.step][len(one), one.correct is not None] += 1
+        usual = {step: count.most_common(1)[0][0] for step, count in counts.items()}
+        found = []
+        for number, reading in ((number, one) for number, some in self.records.readings.items() for one in some):
+            own = by_reading.get((number, reading.step))
+            is_usual = own is not None and (len(own), own.correct is not None) == usual[own.step]
+            if by_reading and (own is None or not is_usual or not _is_mean(own, reading)):
+                found.append(f"others at step {reading.step} of trial {number}")
+        return [], found
+
+    @must("the study's folder must hold nothing but the files of its records")
+    def _folder(self) -> ExpectedAndFound:
+        # of running trials files may be written just now
+        is_running = any(trial.state is TrialState.RUNNING for trial in self.records.trials)
+        return [], [] if is_running else [*map(str, unnamed_paths(self.records.study, self.records.artefacts))]
 
 
 def _is_mean(examples: ExampleRecord, reading: Reading) -> bool:
+    """Return whether loss and score of a reading are the means of its examples, of which the surest are right."""
     loss, mean = reading.metrics.get(_LOSS, math.nan), -float(np.mean(examples.negated_losses))
     is_loss = (
         not math.isfinite(loss)
@@ -172,25 +305,49 @@ def _is_mean(examples: ExampleRecord, reading: Reading) -> bool:
     )
     if examples.correct is None:
         return is_loss
-    return is_loss and math.isclose(reading.score, float(np.mean(examples.scores)), abs_tol=1e-6)
+    is_right = bool(np.all(examples.scores[examples.negated_losses > -_RIGHT_BELOW] == 1))
+    return is_loss and is_right and math.isclose(reading.score, float(np.mean(examples.scores)), abs_tol=1e-6)
 
 
-def study_differences(study: StudyRecord, specification: Specification, parameters: int, budget: int) -> Iterator[str]:
+def record_violations(
+    records: Records,
+    *,
+    steps: int | None = None,
+    rung_steps: Sequence[int] | None = None,
+    now: datetime | None = None,
+) -> list[str]:
+    """Return one line for each inconsistency in the records of a study.
+
+    Args:
+        records: Records of the study.
+        steps: Number of optimizer steps of a full trial; None to check the facts alone that hold of any ledger.
+        rung_steps: Steps of the rungs, ascending, by which rungs are recomputed; None to check their consistency alone.
+        now: Time at which leases must be live; None for the present.
+    """
+    now, has_plan, rungs = now or datetime.now(UTC), steps is not None, rung_steps or ()
+    found = [*StudyFacts(records=records, rung_steps=rung_steps).differences(has_plan=has_plan)]
+    for trial in records.trials:
+        attempts, readings = records.attempts.get(trial.number, ()), records.readings.get(trial.number, ())
+        one = TrialFacts(trial, records, attempts, readings, now=now, steps=steps or 0, rung_steps=rungs)
+        found += [f"trial {trial.number}: {line}" for line in one.differences(has_plan=has_plan)]
+    return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(records.study, records.artefacts)]
+
+
+def study_differences(study: StudyRecord, specification: Specification, space: SearchSpace) -> Iterator[str]:
     """Yield one line for each column of a study that differs from its study file and backbone.
 
     Args:
         study: Record of the study.
         specification: Its study file.
-        parameters: Number of parameters of the backbone.
-        budget: Budget of the study file on that backbone, in parameters.
+        space: Search space of the study, or of the study that it confirms.
     """
     pairs = {
         "name": (study.name, specification.name),
         "backbone": (study.backbone, specification.backbone.name),
         "metric": (study.metric, specification.task.metric),
         "seed": (study.seed, specification.seed),
-        "number of parameters of the backbone": (study.backbone_parameters, parameters),
-        "budget": (study.budget_parameters, budget),
+        "number of parameters of the backbone": (study.backbone_parameters, space.shape.parameters),
+        "budget": (study.budget_parameters, specification.budget_parameters(space.shape)),
     }
     for name, (found, expected) in pairs.items():
         if found != expected:
@@ -212,89 +369,13 @@ def trial_differences(
     if trial.replicate_of is not None:
         made = seeded_fingerprint(expected.fingerprint, expected.seed)
         expected = replace(expected, origin="replicate", replicate_of=trial.replicate_of, fingerprint=made)
-    yield from _fields(trial, expected, "its proposal")
+    yield from field_differences(trial, expected, "its proposal")
 
 
-def _fields(trial: TrialRecord, expected: TrialRecord, of: str) -> Iterator[str]:
+def field_differences(trial: TrialRecord, expected: TrialRecord, of: str) -> Iterator[str]:
+    """Yield one line for each field of a proposal in which a trial differs from the expected one."""
     for name in PROPOSED:
         found, right = getattr(trial, name), getattr(expected, name)
         if found != right:
             shown = (str(value)[:_SHOWN] for value in (right, found))
             yield f"trial {trial.number}: its {name} must be that of {of}, {'; got '.join(shown)}"
-
-
-def confirmation_differences(
-    records: Records, confirmation: ConfirmationRecord, parent: StudyRecord, originals: Sequence[TrialRecord]
-) -> Iterator[str]:
-    """Yield one line for each difference between a confirmation, its trials and the study that it confirms.
-
-    Args:
-        records: Records of the confirmation.
-        confirmation: What is confirmed.
-        parent: The study.
-        originals: All trials of the study.
-    """
-    study = records.study
-    for name in ("backbone", "backbone_parameters", "budget_parameters", "metric", "seed"):
-        if getattr(study, name) != getattr(parent, name):
-            yield f"the confirmation's {name} must be that of '{parent.name}'; got {getattr(study, name)}"
-    ignored = {*_LAUNCH_KEYS, *({"inputs"} if not study.specification.get("inputs") else ())}
-    same = {key: value for key, value in parent.specification.items() if key not in ignored}
-    if same != {key: value for key, value in study.specification.items() if key not in ignored}:
-        yield f"the confirmation's study file must be that of '{parent.name}'; it is not"
-    planned = len(confirmation.contenders) * len(confirmation.seeds)
-    if study.specification.get("trials") != planned or len(records.trials) != planned:
-        yield f"a confirmation must have {planned} trials; got {len(records.trials)}"
-    used = {trial.seed for trial in originals}
-    if len({*confirmation.seeds} - used) != len(confirmation.seeds) or not confirmation.seeds:
-        yield f"the seeds of a confirmation must be fresh and different; got {list(confirmation.seeds)}"
-    yield from _contender_problems(confirmation)
-    known = {trial.number: trial for trial in originals}
-    for place, contender in enumerate(confirmation.contenders):
-        trials = [records.trials[number] for number in confirmation.numbers_of(place) if number < len(records.trials)]
-        yield from _contender(contender, trials, confirmation.seeds, known)
-
-
-def _contender(
-    contender: Contender, trials: Sequence[TrialRecord], seeds: Sequence[int], originals: Mapping[int, TrialRecord]
-) -> Iterator[str]:
-    """Yield errors of a contender: a complete trial trained again with each seed, or one that its trials repeat."""
-    original = None if contender.trial is None else originals.get(contender.trial)
-    if contender.trial is not None and (
-        original is None or contender.validation_score not in _scores_so_far(original, originals.values())
-    ):
-        yield f"contender '{contender.label}' must be a complete trial with its score; got {contender.trial}"
-        return
-    names = {*contender.baselines} | ({original.method, f"trial {original.number}"} if original else set())
-    if contender.change is None and contender.label not in names:
-        yield f"contender '{contender.label}' must be called as what it is, {', '.join(map(str, names))}"
-    for trial, seed in zip(trials, seeds, strict=False):
-        template = original or trials[0]
-        expected = template.again(
-            number=trial.number,
-            seed=seed,
-            fingerprint=seeded_fingerprint(template.fingerprint.partition(":")[0], seed),
-            proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
-        )
-        yield from _fields(trial, expected, f"contender '{contender.label}'")
-
-
-def _scores_so_far(original: TrialRecord, trials: Iterable[TrialRecord]) -> list[float]:
-    """Yield the mean score of the trainings of a trial after each one that has ended."""
-    of = original.number
-    runs = [(one.ended_at, one.score) for one in trials if of in (one.number, one.replicate_of)]
-    known = sorted((ended_at, score) for ended_at, score in runs if ended_at is not None and score is not None)
-    return [fmean(score for _, score in known[:count]) for count in range(1, len(known) + 1)]
-
-
-def _contender_problems(confirmation: ConfirmationRecord) -> Iterator[str]:
-    """Yield errors of contenders that were not requested, or are missing."""
-    tops = [one.is_top for one in confirmation.contenders]
-    if not confirmation.is_path and (sum(tops) > confirmation.top or tops != sorted(tops, reverse=True)):
-        yield f"the contenders must begin with at most {confirmation.top} of the best; got {tops}"
-    trained = {name for one in confirmation.contenders for name in one.baselines}
-    if not confirmation.is_path and trained | {*confirmation.left_out} != {*confirmation.against}:
-        yield f"the baselines must be those that were asked for, {list(confirmation.against)}; got {sorted(trained)}"
-    labels = Counter(one.label for one in confirmation.contenders)
-    if max(labels.values(), default=1) > 1:
-        yield f"contenders must have names of their own; got {sorted(labels)}"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from studies.errors import LaunchError
-from studies.ledger.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, path_exists
+from studies.ledger.files import EARLIER_NAME, MARKER, identity, is_marked, is_own_file, own_folder, path_exists
 from studies.records import ArtefactRecord, AttemptRecord, StudyRecord
 from trial_runner.files import unfinished
 
@@ -216,6 +216,18 @@ def remove_orphans(folder: Path, kept: Iterable[ArtefactRecord], ended: Iterable
         if file not in named and not _is_folder(file) and file.parent.resolve().is_relative_to(folder.resolve())
     ]
     return delete_files(orphans)
+
+
+def unnamed_paths(study: StudyRecord, kept: Iterable[ArtefactRecord]) -> list[Path]:
+    """Return the paths in a study's own folder that no record names; the marker and hidden files are left out."""
+    folder, found = own_folder(study), []
+    named = {Path(artefact.path) for artefact in kept} | {folder / MARKER if folder is not None else folder}
+    for place, folders, files in os.walk(folder or os.devnull):
+        paths = [Path(place, name) for name in folders if not name.startswith(("trial-", "attempt-"))]
+        paths += [Path(place, name) for name in folders if Path(place, name).is_symlink()]
+        folders[:] = [name for name in folders if Path(place, name) not in paths]
+        found += [path for path in (*paths, *(Path(place, name) for name in files)) if path.name[0] != "."]
+    return sorted({*found} - named)
 
 
 def _is_folder(path: Path) -> bool:

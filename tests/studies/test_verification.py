@@ -40,9 +40,11 @@ class Study:
     def change(self, *statements: str) -> None:
         """Run statements without the trigger that refuses them."""
         with closing(sqlite3.connect(self.file)) as link, link:
-            link.execute("DROP TRIGGER IF EXISTS trials_are_final")
+            trigger = link.execute("SELECT sql FROM sqlite_master WHERE name = 'trials_are_final'").fetchone()
+            link.execute("DROP TRIGGER trials_are_final")
             for statement in statements:
                 assert link.execute(statement).rowcount == 1
+            link.execute(*trigger)
 
     def delta(self) -> tuple[int, Path]:
         with Ledger.open(self.url, read_only=True) as ledger:
@@ -92,13 +94,15 @@ def test_a_file_outside_the_studys_folder_is_a_violation_and_not_read(study, tmp
 
 
 DAMAGE = {
-    "the reading at step 4 must be of rung 0; got 1": (
+    "readings must be of the rungs of their steps; got ['1 in place of 0 at step 4 of trial 7']": (
         "UPDATE readings SET rung = 1 WHERE step = 4 AND trial_id = (SELECT id FROM trials WHERE number = 7)",
     ),
-    "its score must be that of its last reading": ("UPDATE trials SET score = score + 1 WHERE number = 0",),
+    "trial 0: its steps and scores must be those of its last reading, (16, ": (
+        "UPDATE trials SET score = score + 1 WHERE number = 0",
+    ),
     "its fingerprint must be that of its proposal, ": ("UPDATE trials SET fingerprint = 'f00' WHERE number = 7",),
     "its proposal must make a configuration; ": ("UPDATE trials SET proposal = '{}' WHERE number = 7",),
-    "attempts must be 1 to 2; got [1]": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
+    "trial 7: its attempts must be [1, 2]; got [1]": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
 }
 
 
@@ -117,6 +121,31 @@ def call(study: Study, capsys: pytest.CaptureFixture[str]) -> Callable[..., tupl
         return code, printed.out, printed.err
 
     return run
+
+
+def test_schema_and_unnamed_files_are_violations(study, tmp_path):
+    with closing(sqlite3.connect(study.file)) as link, link:
+        link.executescript("DROP VIEW curves; CREATE INDEX odd ON trials (score); CREATE TABLE own (id); ANALYZE own")
+    odd = tmp_path / "artefacts" / "trivial" / "trial-0" / "odd.json"
+    odd.write_text("")
+    (odd.parent / ".hidden").write_text("")
+    (odd.parent.parent / "trial-77" / "attempt-1").mkdir(parents=True)
+    copy = "'deltaspace backup' copies all studies into a file with the right one."
+    assert study.violations() == [
+        f"the schema's curves must be that of this release; got none. {copy}",
+        f"the schema's odd must not be there; got another. {copy}",
+        f"the study's folder must hold nothing but the files of its records; got ['{odd}']",
+    ]
+
+
+def test_launches_events_count_the_trials_that_ended(study):
+    last = "id = (SELECT max(id) FROM trials)"
+    tables = {"readings": "trial_", "artefacts": "trial_", "attempts": "trial_", "trials": ""}
+    with closing(sqlite3.connect(study.file)) as link, link:
+        for table, prefix in tables.items():
+            link.execute(f"DELETE FROM {table} WHERE {prefix}{last}")
+    found = study.violations()
+    assert f"at least as many trials must have ended as a launch reported, {TRIALS}; got {TRIALS - 1}" in found
 
 
 def test_verify_prints_violations_and_exits_1(study, call):

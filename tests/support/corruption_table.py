@@ -44,6 +44,11 @@ NOT_FOUND = {
     "readings.train_loss": _NOTHING,
     "studies.held_until": "whoever runs a study says so himself",
     "studies.holder": "whoever runs a study says so himself",
+    **{
+        f"confirmations.contenders: change of the ablation json_set(contenders, '$[{place}].change', 'other')": "words"
+        for place in range(3)
+    },
+    "confirmations.most_parameters: of the confirmation 1000000000": "a bound that no configuration reaches",
     "studies.specification: trials of trivial": "how many trials the next launch wants",
 }
 """Columns, or changes, that are not found, and why; ``docs/explanation/ledger-and-crashes.md`` has them."""

@@ -145,6 +145,7 @@ def test_verification_finds_invalid_replicates(searched):
         link.execute(text("UPDATE trials SET replicate_of = 8 WHERE number = 9"))
         link.execute(text("UPDATE trials SET replicate_of = 0 WHERE number = 10"))
     found = "\n".join(study.broken())
-    assert "trial 9: it must repeat an earlier trial; got 8" in found
-    assert "trial 10: it must be trial 0 but for the seed" in found
+    original = "a replicate must be its original but for the seed"
+    assert f"trial 9: {original}, a complete trial that repeats none; got 8" in found
+    assert f"trial 10: {original}, 0; got another" in found
     study.is_checked = False
