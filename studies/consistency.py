@@ -99,7 +99,7 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class TrialFacts(CheckedRecords):
-    """Trial with its records, the plan if it is known, and the time at which leases must be live."""
+    """Trial with its records, the plan if there is one, and the time at which leases must be live."""
 
     trial: TrialRecord
     records: Records

@@ -1,4 +1,4 @@
-"""Verification of a study: invariants of the ledger, replay of its proposals, hashes of its files."""
+"""Verification of a study: invariants of the ledger, the trials that its proposals make, hashes of its files."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
     """Return one line for each error in a study; none if it is whole.
 
     It checks the database and its schema, see `studies.ledger.invariants`, the consistency of the records, see
-    `studies.consistency`, and the files of the study's folder. Of a search it also replays each proposal and the
-    history that the sampler received, and computes cached estimates again. Data and backbone are compared with their
-    recorded digest, if there is one.
+    `studies.consistency`, and the files of the study's folder. Of a search it also makes each trial again from its
+    proposal and computes cached estimates again. Data and backbone are compared with their recorded digest, if there
+    is one.
 
     Args:
         ledger: Ledger of the study.
