@@ -74,13 +74,12 @@ class _MalformedRow(Exception):  # noqa: N818 - ends the attempt to read a diale
 
 
 class _Lines:
-    """Iterator of lines for ``csv`` that keeps the lines of the current row."""
+    """Iterator of lines for ``csv`` that follows the quotes of the current row; no line is kept."""
 
     def __init__(self, lines: Iterator[str], is_escaped: bool) -> None:
         """Start before the first line."""
-        self._lines, self._is_escaped = lines, is_escaped
-        self._count = 0
-        self._row: list[str] = []
+        self._lines, self._is_escaped, self._is_open = lines, is_escaped, False
+        self._count = self._opens = self._first = 0
 
     def __iter__(self) -> "Iterator[str]":
         """Return itself."""
@@ -90,30 +89,29 @@ class _Lines:
         """Return the next line; in a dialect with escapes, double each backslash that escapes no character."""
         line = next(self._lines)
         self._count += 1
-        self._row.append(line)
+        if '"' in line:
+            plain = line.replace('\\"', "") if self._is_escaped else line
+            if quotes := plain.replace('""', "").count('"'):
+                self._opens, self._is_open = self._count, self._is_open ^ bool(quotes % 2)
         if self._is_escaped and "\\" in line:
             return _BACKSLASH.sub(lambda found: found[0] if len(found[0]) > 1 else "\\\\", line)
         return line
 
     def begin(self) -> int:
         """Begin a row; return the number of its first line."""
-        self._row.clear()
-        return self._count + 1
+        self._first, self._opens, self._is_open = self._count + 1, 0, False
+        return self._first
 
     def problem(self, said: str) -> str:
         """Return the error message for the current row, given that of ``csv``."""
-        first, opens, is_open = self._count - len(self._row) + 1, 0, False
-        for number, line in enumerate(self._row, start=first):
-            plain = line.replace('\\"', "") if self._is_escaped else line
-            for _ in range(plain.replace('""', "").count('"')):
-                is_open = not is_open
-                opens = number
-        if is_open and ("unexpected end" in said or "field limit" in said):
-            return f"the quote that opens in line {opens} never ends. Close it, or double it within a quoted text."
+        if self._is_open and ("unexpected end" in said or "field limit" in said):
+            return (
+                f"the quote that opens in line {self._opens} never ends. Close it, or double it within a quoted text."
+            )
         if "field limit" in said:
-            return f"line {first} has a cell above {LONGEST_LINE:,} characters. Write it with less in it."
+            return f"line {self._first} has a cell above {LONGEST_LINE:,} characters. Write it with less in it."
         return (
-            f"line {first} has a quoted text that goes on after its quote. Double the quotes within it, as in "
+            f"line {self._first} has a quoted text that goes on after its quote. Double the quotes within it, as in "
             '"he said ""no""".'
         )
 

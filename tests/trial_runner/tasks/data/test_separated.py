@@ -1,8 +1,11 @@
 """Files of separated values, cell by cell: nothing is moved, lost or turned into another value."""
 
+import tracemalloc
+
 import pytest
 
 from trial_runner.errors import TaskError
+from trial_runner.tasks.data import separated
 from trial_runner.tasks.data.formats import opened_rows, reading_notes
 from trial_runner.tasks.data.text_file import LONGEST_LINE
 
@@ -87,3 +90,15 @@ def test_overlong_line_is_refused(tmp_path):
     rows = "a line of a text that never ends\n" * (LONGEST_LINE // 30)
     with pytest.raises(TaskError, match="the quote that opens in line 2 never ends"):
         cells(tmp_path, 'text,label\n"' + rows)
+
+
+def test_open_quote_over_short_lines_takes_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(separated, "LONGEST_LINE", 400_000)
+    (tmp_path / "train.csv").write_text('text,label\n"' + "a\n" * 300_000)
+    tracemalloc.start()
+    with pytest.raises(TaskError, match="the quote that opens in line 2 never ends"):
+        separated.read_separated(tmp_path / "train.csv")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # four bytes a character, and what growing takes; 200,000 lines alone are 10 MB
+    assert most < 8_000_000
