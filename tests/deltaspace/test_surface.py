@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -35,6 +36,11 @@ def test_public_name_exists_and_has_a_docstring(name):
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study", "Trial", "errors"])
 def test_public_functions_have_an_example(name):
     assert ">>> " in (inspect.getdoc(getattr(deltaspace, name)) or "")
+
+
+def test_a_type_checker_and_the_interpreter_see_the_same_names():
+    imported = re.findall(r"^    from \S+ import (\w+) as \1$", inspect.getsource(deltaspace), re.MULTILINE)
+    assert sorted(imported) == deltaspace.__all__
 
 
 def test_missing_name_error_lists_the_names():
