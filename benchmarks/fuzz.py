@@ -1,8 +1,9 @@
 """Random damage to study files, command lines, exports, snapshots and databases.
 
-    python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files.
-    python benchmarks/fuzz.py --cases 200 --seed 7     200 cases of each kind, from another seed.
-    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers.
+    python benchmarks/fuzz.py                          20,000 study files, 5,000 command lines, 5,000 damaged files
+    python benchmarks/fuzz.py --cases 200 --seed 7     200 cases of each kind, from another seed
+    python benchmarks/fuzz.py --bounds                 inputs that ask for more than is allowed, with seconds and memory
+    python benchmarks/fuzz.py --only lines             one kind: files, lines, exports, snapshots, databases or servers
 
 No case may raise an exception other than the errors of this library, or take more than five seconds or one gigabyte.
 Cases that do are printed with seed and number; ``--case N`` repeats them.
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
     sys.path.insert(0, str(folder))
 
-from support import rotation  # noqa: E402
+from support import bounded_inputs, rotation  # noqa: E402
 
 rotation.begin()  # modules of tests read the rotation at import
 
@@ -70,7 +71,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int, help="run this case alone")
     parser.add_argument("--only", choices=KINDS, nargs="*", default=list(KINDS))
+    parser.add_argument("--bounds", action="store_true", help="run the inputs of tests/support/bounded_inputs.py alone")
     arguments = parser.parse_args()
+    if arguments.bounds:
+        print(*bounded_inputs.lines([]), sep="\n", flush=True)
+        return 0
     warnings.simplefilter("ignore")
     failures = 0
     for name in arguments.only:

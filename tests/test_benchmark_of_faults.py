@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import rotation
+from support import bounded_inputs, rotation
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explanation" / "ledger-and-crashes.md"
@@ -56,3 +56,12 @@ def test_damage_at_random_ends_in_words(kind, load, tmp_path, monkeypatch, capsy
     for number in range(SHARE[kind]):
         seed = f"{rotation.seed()}/{kind}/{number}"
         assert fuzz.problem(case, seed) == "", f"seed {rotation.seed()}, case {number}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["number of 4,301 digits", "query beyond its timeout", "Ctrl-C in a query"])
+def test_bounded_input_ends_in_one_line(name):
+    found = bounded_inputs.outcome_of(name)
+    assert (found.code, found.has_traceback) == (130 if name.startswith("Ctrl-C") else 2, False)
+    assert found.last_line.startswith("deltaspace: ")
+    assert 20 < found.megabytes < 500
