@@ -75,7 +75,7 @@ class StudyHistory(Sequence[TrialRecord]):
         return islice(chain.from_iterable(self._blocks[begin // BLOCK :]), begin % BLOCK, None)
 
     def readings(self, number: int) -> tuple[Reading, ...]:
-        """Return the readings of a trial, in the order in which they arrived."""
+        """Return the readings of a trial, in the order in which they arrived or of their steps."""
         return self._entry(number)[1]
 
     def reading_at(self, number: int, step: int) -> Reading | None:
@@ -128,7 +128,7 @@ class StudyHistory(Sequence[TrialRecord]):
         return self._with(report.trial, (trial, readings))
 
     def _with(self, number: int, entry: Entry) -> "StudyHistory":
-        block, place = divmod(number, BLOCK)
+        block, place = divmod(range(len(self))[number], BLOCK)
         old = self._blocks[block]
         new = (*old[:place], entry, *old[place + 1 :])
         return replace(self, _blocks=(*self._blocks[:block], new, *self._blocks[block + 1 :]))

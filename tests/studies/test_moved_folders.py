@@ -16,7 +16,7 @@ from studies.study import Study
 def go_on(folder: Path, trials: int, storage: str | None = None) -> Study:
     """Launch the study of a folder up to so many trials."""
     url = storage or f"sqlite:///{folder / 'ledger.db'}"
-    study = specification(folder / "artefacts", "inline", trials)
+    study = specification(folder / "artefacts", "inline", trials, rule="none")
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished
     return Study.open("trivial", url)
 
@@ -53,7 +53,7 @@ def test_a_folder_that_was_moved_is_shown_verified_and_continued(here, capsys):
 
 
 def test_launch_from_another_folder_continues_in_the_studys_folder(here, tmp_path):
-    study = specification(tmp_path / "elsewhere", "inline", 8)
+    study = specification(tmp_path / "elsewhere", "inline", 8, rule="none")
     url = f"sqlite:///{here / 'ledger.db'}"
     assert launch(study, storage_url=url, factory=TrivialFactory()).finished
     assert not (tmp_path / "elsewhere").exists()

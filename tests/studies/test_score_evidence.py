@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from studies.score_evidence import Evidence, loss_evidences, paired_evidence
+from studies.score_evidence import Evidence, paired_evidence
 from trial_runner.example_losses import ExampleLosses
 
 RIGHT = np.array([1, 1, 1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
@@ -50,14 +50,3 @@ def test_where_one_has_no_accuracy_losses_are_compared():
 def test_evidence_needs_two_common_examples():
     assert paired_evidence(measured(RIGHT), measured(RIGHT[:9])) is None
     assert Evidence.of(np.array([1.0])).standard_error == math.inf
-
-
-def test_many_are_compared_as_each_alone_to_the_last_bit():
-    draws = np.random.default_rng(0)
-    trials = [ExampleLosses.of(draws.exponential(1.3, 130)) for _ in range(300)]
-    differences = [one.negated_losses - trials[0].negated_losses for one in trials]
-    errors = [one.std(ddof=1) / math.sqrt(130) for one in differences]
-    found = loss_evidences(trials, trials[0])
-    assert [(one.mean, one.standard_error) for one in found] == [
-        (each.mean(), error) for each, error in zip(differences, errors, strict=True)
-    ]

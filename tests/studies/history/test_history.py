@@ -65,6 +65,14 @@ def test_end_sets_state_score_and_time(three):
     assert [at_end(one) for one in (complete[2], complete[0])] == [(NOON.timestamp(), 2), (0.0, 0)]
 
 
+def test_negative_numbers_count_from_the_end(three):
+    later = three.changed(-1, state=TrialState.QUEUED)
+    assert [one.state for one in later] == [TrialState.RUNNING, TrialState.RUNNING, TrialState.QUEUED]
+    assert len(later) == 3
+    with pytest.raises(IndexError):
+        three.changed(3, state=TrialState.QUEUED)
+
+
 def test_an_earlier_history_stays_as_it_was(three):
     before = list(three.entries())
     three.reported(report(1, 4, 0.25)).changed(1, state=TrialState.QUEUED).added([replace(three[0], number=3)])

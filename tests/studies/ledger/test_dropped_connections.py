@@ -9,6 +9,7 @@ import pytest
 from studies.errors import FencedError, StorageError
 from studies.ledger import database
 from studies.ledger.ledger import Ledger
+from studies.ledger.reports import Settled
 from studies.records import TrialReport, TrialState
 
 pytestmark = pytest.mark.postgres
@@ -94,9 +95,10 @@ def test_reports_of_several_trials_are_accepted_once(kept, values, drop_next_com
         TrialReport(trial=1, attempt=2, **values.complete),
     ]
     settled = kept.ledger.settle_all(kept.id, kept.epoch, reports)
-    assert settled == [(), (), None]
+    trials = kept.ledger.trials(kept.id)
+    assert settled == [Settled(unlinked=(), ended_at=trials[0].ended_at), Settled(unlinked=()), None]
     assert kept.ledger.readings(kept.id) == readings
-    assert [one.state for one in kept.ledger.trials(kept.id)] == [TrialState.COMPLETE, TrialState.RUNNING]
+    assert [one.state for one in trials] == [TrialState.COMPLETE, TrialState.RUNNING]
 
 
 def test_a_report_names_dropped_files_once_more_rather_than_never(kept, values, drop_next_commit):
