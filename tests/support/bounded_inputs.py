@@ -1,4 +1,4 @@
-"""Inputs that ask for more than is allowed: each is a command in a process of its own, with its seconds and its memory.
+"""Inputs that demand more than is allowed: each is a command in a process of its own, with its seconds and its memory.
 
 PYTHONPATH=.:tests python -m support.bounded_inputs [NAME ...]
 """
@@ -39,14 +39,14 @@ _CACHE += "show_with_cache(sys.argv[1], sys.argv[2])"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a command ended.
+class CommandEnd:
+    """End of a command.
 
     Attributes:
-        seconds: Of the wall clock.
-        megabytes: The most that it held.
-        code: Its exit code.
-        last_line: The last line that it wrote to stderr.
+        seconds: Seconds of the wall clock.
+        megabytes: Largest resident memory.
+        code: Exit code.
+        last_line: Last line on stderr.
         has_traceback: Whether there was one, of an error that is not of this library.
     """
 
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def _study(folder: Path, **config: object) -> list[str]:
-    """The words of a plan of a study on a backbone whose config.json has other values."""
+    """Return the words of a plan of a study on a backbone whose config.json has other values."""
     given = json.loads((BACKBONE / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(given | config))
     (folder / "study.yaml").write_text(f"name: odd\nbackbone: {folder}\ntask: {{name: docstrings}}\nbudget: 0.5%\n")
@@ -133,7 +133,7 @@ def show_with_cache(folder: str, kind: str) -> None:
     leaderboard(planted.ledger, "planted")
 
 
-def outcome_of(name: str) -> Outcome:
+def outcome_of(name: str) -> CommandEnd:
     """Run a case."""
     with tempfile.TemporaryDirectory() as folder:
         script, *words = CASES[name](Path(folder))
@@ -144,7 +144,7 @@ def outcome_of(name: str) -> Outcome:
             threading.Timer(INTERRUPT_AFTER, process.send_signal, [signal.SIGINT]).start()
         _, text = process.communicate()
         seconds, kilobytes = time.perf_counter() - began_at, int(peak.read_text().split()[1])
-    return Outcome(
+    return CommandEnd(
         seconds=seconds,
         megabytes=kilobytes / 1e3,
         code=process.returncode,
@@ -154,7 +154,7 @@ def outcome_of(name: str) -> Outcome:
 
 
 def lines(names: list[str]) -> Iterator[str]:
-    """The table: a line for each case."""
+    """Yield the table: a line for each case."""
     yield f"{'case':<38}{'seconds':>9}{'MB':>7}{'exit':>6}  {'traceback':<11}last line"
     for name in names or CASES:
         one = outcome_of(name)
