@@ -71,35 +71,33 @@ def _lead_over_published(ranking: Ranking, metric: str) -> Iterator[str]:
         if any(trial.method is None for trial in ranking.trials):
             yield "Nothing better than the published methods was found: no discovery is complete."
         return
-    two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
     lead = ranking.estimates.lead
     if lead is None:
-        needed = (
-            f"it needs {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete; there are {len(ranking.trials)}"
-        )
-        yield f"{_by_score(discovered, published, ranking, metric)} {two}. No estimate yet: {needed}."
+        yield _by_score(discovered, published, ranking, metric)
     else:
+        two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
         yield f"{_by_estimate(lead, metric)} {two}."
 
 
 def _named(trial: RankedTrial) -> str:
-    return f"{trial.method} (trial {trial.number})"
+    return f"trial {trial.number}" if trial.method is None else f"{trial.method} (trial {trial.number})"
 
 
 def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking, metric: str) -> str:
+    """Return the difference of two scores, and that too few trials were measured for more."""
+    best, count = ranking.complete[0], len(ranking.trials)
+    highest = f"Trial {best.number}" if best.method is None else _named(best)
+    own = "It" if best is discovered else f"The best discovery, {_named(discovered)},"
+    other = f"{_named(published)}{', the best published method' if best is discovered else ''}"
     difference, reach = _score_difference(discovered, published, ranking)
     runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
-    worth = f"{_with_interval(difference, reach)} {metric}{_on_the_same(reach)}, going by {by}"
-    if reach is not None and difference > reach:
-        return f"Something better than the published methods was found: {worth}; confirm it."
-    if reach is not None and difference > 0:
-        return f"Nothing clearly better than the published methods was found: {worth}."
-    if reach is None and difference > 0:
-        return (
-            f"Something was found that may be better than the published methods: {worth}, of unknown noise; confirm it."
-        )
-    return f"Nothing better was found: {worth}."
+    worth = f"{_with_interval(difference, reach)} {metric}{_on_the_same(reach)}"
+    needed = f"estimates need {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete"
+    return (
+        f"{highest} scored highest; {count} trials cannot tell which is best: {needed}. "
+        f"{own} has {worth} over {other}, going by {by}."
+    )
 
 
 def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:

@@ -139,22 +139,32 @@ def test_gain_over_the_head_alone_has_an_interval(ranking: Ranking) -> None:
 def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:
     few = with_head(ranking, 0.4, 0.5, 0.45)
     unknown = verdict_of(few, examples=None)
-    assert "found that may be better than the published methods: +0.0500 accuracy, going by one" in unknown
-    assert "score each, of unknown noise; confirm it." in unknown
+    method = next(one.method for one in few.trials if one.number == 2)
+    assert unknown.startswith(
+        "Trial 1 scored highest; 3 trials cannot tell which is best: estimates need 12 measured trials, 4 of them "
+        f"complete. It has +0.0500 accuracy over {method} (trial 2), the best published method, going by one score "
+        "each."
+    )
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
     # two shares of 100 examples, without the half of the variance that trials on the same examples have in common
     text = verdict_of(few, examples=ExampleCounts(whole=100, rungs=100))
-    assert "Nothing clearly better than the published methods was found: +0.0500 ± 0." in text
-    reach = float(text.partition("+0.0500 ± ")[2].split()[0])
+    reach = float(text.partition("It has +0.0500 ± ")[2].split()[0])
     plain = 1.959963984540054 * math.sqrt((0.25 + 0.45 * 0.55) / 100)
     assert reach == pytest.approx(plain / math.sqrt(2), abs=5e-5)
-    assert text.count("accuracy (95%, on the same examples), going by one score each") == 1
+    assert text.count("accuracy (95%, on the same examples) over") == 1
     assert re.search(
         r"Over the task head alone \(trial 0\) it is \+0.1000 ± 0.\d{4} \(95%, on the same examples\)", text
     )
-    assert "Something better than the published methods was found: +0.0500 ± 0." in verdict_of(
-        few, examples=ExampleCounts(whole=1_000_000, rungs=1)
-    )
+
+
+@pytest.mark.parametrize("examples", [None, ExampleCounts(whole=1_000_000, rungs=1)])
+def test_few_trials_never_show_that_something_was_found(ranking: Ranking, examples: ExampleCounts | None) -> None:
+    text = verdict_of(with_head(ranking, 0.4, 0.9, 0.45), examples=examples)
+    assert "cannot tell" in text
+    assert "found" not in text
+    behind = verdict_of(with_head(ranking, 0.4, 0.45, 0.5), examples=examples)
+    assert re.match(r"\w+ \(trial 2\) scored highest; 3 trials cannot tell which is best", behind)
+    assert "The best discovery, trial 1, has -0.0500" in behind
 
 
 @pytest.mark.parametrize(
