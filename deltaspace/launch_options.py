@@ -13,7 +13,7 @@ from studies.observer import Observer
 from studies.runtime.progress import ProgressCallback, observed
 from studies.storage import storage_url
 from studies.study import Study
-from studies.study_file import Specification, specification_of
+from studies.study_file import Specification
 
 if TYPE_CHECKING:
     import pandas
@@ -37,8 +37,8 @@ def launch(
         >>> study.leaderboard(top=5)
 
     Args:
-        study: Study file, name of a shipped example (docstrings, sst2, …), mapping with the keys of a study file, or
-            `Specification`. A study that is in the storage is continued.
+        study: Study file, name of a study in the storage or of a shipped example (docstrings, sst2, …), mapping with
+            the keys of a study file, or `Specification`. A study that is in the storage is continued.
         storage: URL of the database; None is ``$DELTASPACE_STORAGE``, else ``sqlite:///deltaspace.db``.
         overrides: Values by key path of the study file, such as ``training.steps``.
         progress: Function called about twice a second with the progress; True shows a bar, False nothing. Unless it is
@@ -55,8 +55,10 @@ def launch(
         RunnerError: If the backbone or the task cannot be loaded.
     """
     from studies.launch.launch import launch as launched
+    from studies.launch.study_creation import requested
 
-    specification, url = specification_of(study, overrides), storage_url(storage)
+    url = storage_url(storage)
+    specification = requested(study, overrides, url)
     with observed(progress, view) as observer:
         tell = None if progress is False else announce
         result = launched(

@@ -204,6 +204,24 @@ class Study:
             lambda ledger, study: discovered(knowledge_of(ledger, study.name, recorded_space, seed=seed), views)
         )
 
+    def launch(
+        self, trials: int | None = None, *, progress: ProgressCallback | bool = True, take_over: bool = False
+    ) -> Self:
+        """Continue the study with its recorded settings to a number of trials in all; None is as many as before.
+
+        Example:
+            >>> study.launch(trials=200)
+        """
+        from studies.launch.launch import launch
+        from studies.launch.study_creation import requested
+
+        specification = requested(self.name, {} if trials is None else {"trials": trials}, self.storage)
+        tell = None if progress is False else announce
+        with observed(progress, self.view) as show:
+            result = launch(specification, storage_url=self.storage, observer=show, announce=tell, take_over=take_over)
+        announce(result.complaints)
+        return self
+
     def confirm(  # noqa: PLR0913 - one argument per wish
         self,
         *,

@@ -1,6 +1,7 @@
 """``deltaspace launch``."""
 
 import os
+import shlex
 import sys
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
@@ -39,10 +40,11 @@ class _AppendedFile(click.File):
     "launch",
     "deltaspace launch docstrings",
     "deltaspace launch study.yaml --trials 100 --budget 1% --time-budget 30m",
+    "deltaspace launch reviews --trials 200",
     "deltaspace launch docstrings --quiet --log docstrings.jsonl",
     "deltaspace launch sst2 --set task.folder=./data/sst2 --set training.steps=400",
 )
-@click.argument("study", metavar="STUDY.yaml", shell_complete=study_files)
+@click.argument("study", metavar="STUDY", shell_complete=study_files)
 @options.key_option("--trials", "N", "Trials in all.")
 @options.key_option("--budget", "SHARE|N", "Share of the backbone, or number of parameters.")
 @options.key_option("--space", "lora", "Sweep LoRA alone: targets, rank, scale and learning rate.")
@@ -78,9 +80,9 @@ def launch(  # noqa: PLR0913 - one argument per option
 ) -> int:
     """Launch a study, or continue it.
 
-    STUDY.yaml is a study file or the name of a shipped example: docstrings, sst2. A study that was stopped, by a crash,
-    Ctrl-C or its time budget, goes on where it was when it is launched again. At the end the published methods,
-    resized to the same budget, stand beside what was discovered.
+    STUDY is a study file, the name of a shipped example (docstrings, sst2), or that of a study in the storage, which
+    goes on with its recorded settings. A study that was stopped, by a crash, Ctrl-C or its time budget, goes on where
+    it was. At the end the published methods, resized to the same budget, stand beside what was discovered.
     """
     if not quiet:
         notice("reading the study and its data …")
@@ -88,10 +90,9 @@ def launch(  # noqa: PLR0913 - one argument per option
     from dashboards.terminal.events import EventLog
     from dashboards.terminal.observers import progress_view
     from studies.analysis.visible import announce
-    from studies.study_file import specification_of
+    from studies.launch.study_creation import requested
 
-    overrides = overridden(overrides, given)
-    specification = specification_of(study, overrides)
+    specification = requested(study, overridden(overrides, given), storage)
 
     from studies.launch.launch import launch
     from studies.observer import named_observer
@@ -143,5 +144,5 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     answer(board, leaderboard_table, as_json=as_json, entries=lambda board: {**told, "leaderboard": board})
     for line in said if not as_json else ():
         say(line)
-    advice = "Launch it with a larger --trials for more." if result.finished else "Launch it again to continue."
-    return ended(result, f" {advice}")
+    again = f"deltaspace launch {shlex.quote(name)}"
+    return ended(result, f" For more: {again} --trials N." if result.finished else f" To continue: {again}.")

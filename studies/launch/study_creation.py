@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -20,10 +21,46 @@ from studies.inputs import input_differences, recorded_with_inputs
 from studies.ledger.ledger import Ledger
 from studies.maintenance import delete_study
 from studies.records import NewStudy, StudyKind, StudyRecord, TrialRecord
-from studies.study_file import Specification
-from studies.study_file.recorded_specification import BegunSpecification, MadeTable
+from studies.study_file import Specification, specification_of
+from studies.study_file.parser import example_names, is_name
+from studies.study_file.recorded_specification import BegunSpecification, MadeTable, begun_specification
 
 _ABSENT = object()
+
+
+def requested(
+    study: Specification | Mapping[str, object] | Path | str, overrides: Mapping[str, object] | None, storage_url: str
+) -> Specification:
+    """Return the specification of a study to launch.
+
+    The name of a study of the storage stands for its recorded study file, with as many trials as it has or more. A file
+    and a shipped example of that name come first, unless the study was begun with other settings than the example's.
+
+    Args:
+        study: Study file, name of a study or of a shipped example, mapping with the keys of a study file, or
+            specification.
+        overrides: Values by key path, such as ``trials``.
+        storage_url: URL of the storage.
+
+    Raises:
+        SpecificationError: If there is no such study, or it is not valid.
+        WishError: If the name is that of a confirmation.
+    """
+    if not isinstance(study, str) or not is_name(study):
+        return specification_of(study, overrides)
+    try:
+        record, trials = _begun(study, storage_url)
+    except (StorageError, UnknownStudyError):
+        return specification_of(study, overrides)
+    if study in example_names():
+        example = specification_of(study, overrides)
+        if not _changes(example, record):
+            return example
+    elif record.kind is StudyKind.CONFIRMATION:
+        raise WishError(f"'{study}' must be a study that searches; it is a confirmation. Use 'deltaspace confirm'.")
+    known = begun_specification(record)
+    recorded = Specification.from_json(known.as_json())
+    return specification_of(recorded, {"trials": max(known.trials, len(trials)), **(overrides or {})})
 
 
 def as_begun(specification: Specification, storage_url: str) -> BegunSpecification:

@@ -22,11 +22,19 @@ _ALL_PATH_KEYS = (*_PATH_KEYS, *_BACKBONES)
 _SECTIONS = ("training", "pruning", "space", "search", "fleet")
 _LARGEST_BYTES = 100_000
 _EXAMPLES = Path(__file__).parents[1] / "examples"
+_FILES = (".yaml", ".yml", ".json")
 
 
 def example_names() -> tuple[str, ...]:
     """Return the names of the shipped examples."""
     return tuple(sorted(path.stem for path in _EXAMPLES.glob("*.yaml")))
+
+
+def is_name(study: str) -> bool:
+    """Return whether a text is the name of a study or of a shipped example, and no file."""
+    path = Path(study)
+    is_file = (path.exists() and not path.is_dir()) or path.suffix in _FILES
+    return path.name == study and not is_file
 
 
 def study_file(name: str) -> Path:

@@ -81,7 +81,7 @@ def test_progress_goes_to_stderr_and_the_leaderboard_to_stdout(launched, capsys)
     assert "learned from " in printed.err
     assert "\x1b" not in printed.err
     assert "sample: 0/6 trials" in printed.err
-    assert "finished: all 6 trials have ended. Launch it with a larger --trials" in printed.err
+    assert "finished: all 6 trials have ended. For more: deltaspace launch sample --trials N." in printed.err
     assert "discovered" in printed.out
     assert "mam_adapter" in printed.out
 
@@ -130,7 +130,7 @@ def test_stopped_launch_explains_how_to_continue(launched, capsys, is_interrupte
     launched.is_interrupted = is_interrupted
     launched.reason = "stopped after 3 of 6 trials: whatever the words, Ctrl-C among them"
     assert main(["launch", "docstrings"]) == code
-    assert "Launch it again to continue." in capsys.readouterr().err
+    assert "To continue: deltaspace launch sample." in capsys.readouterr().err
 
 
 def test_log_appends_events_as_json_lines(launched, tmp_path, capsys):
