@@ -62,7 +62,7 @@ def write_studies(folder: Path) -> Path:
         assert launch(study, storage_url=url, factory=TrivialFactory()).finished
         confirmed = ConfirmationRequest(study="trivial", top=2, seeds=2, against=("bitfit",))
         with Ledger.open(url, read_only=True) as ledger:
-            trials = [one for one in ledger.trials(1) if one.method is None and one.score is not None]
+            trials = [one for one in ledger.trials(1) if one.method is None and one.replicate_of is None and one.score]
         best = max(trials, key=lambda one: (bool(one.attention and one.ffn), one.score or 0))
         ablated = AblationRequest(study="trivial", trial=best.number, against="bitfit", seeds=2)
         assert all(confirm(one, storage_url=url, factory=TrivialFactory()).finished for one in (confirmed, ablated))

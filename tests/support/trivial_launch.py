@@ -24,7 +24,7 @@ STEPS = 16
 
 OPTIONS = {
     "sampler": "tpe",
-    "rule": "chance",  # of rungs
+    "rule": "none",  # of rungs
     "replicates": "0",
     "objective": "",  # that stands beside the score
     "confirm": "",  # with so many seeds, once the study is finished

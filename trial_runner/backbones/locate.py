@@ -15,6 +15,7 @@ from trial_runner.files import expanded, is_pipe_or_device
 from trial_runner.huggingface import bounded_line, hub_access, is_hub_name, one_line
 
 EMBEDDED = "embedded"
+_LONGEST_NAME = 4096
 _FORMS = "backbone must be 'embedded', a folder with a config.json, or a hub name"
 _ATTENTION_ENTRIES, _ATTENTIONS = ("attn_implementation", "_attn_implementation"), (None, "eager", "sdpa")
 
@@ -35,6 +36,8 @@ def source_of(name: str) -> str:
     """
     if name == EMBEDDED:
         return str(embedded_folder())
+    if len(name) > _LONGEST_NAME:
+        raise BackboneError(f"{_FORMS}; got a name of {len(name):,} characters.")
     path = expanded(name)
     if path.is_dir():
         if not (path / "config.json").is_file():
