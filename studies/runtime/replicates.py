@@ -1,9 +1,13 @@
-"""Replicates: the last trials of a study train its finalists again with other seeds, so that noise decides less.
+"""Replicates: some trials train a configuration again with another seed, so that the noise of seeds is measured.
 
-They come in rounds: the best K once, then the best half four times, the best quarter eight times, down to two. A round
-begins when every trial before it has ended, so that its finalists follow from the ledger alone. These are the best
-complete trials by estimate (see `studies.analysis.ranks`), with replicates of earlier rounds counted. If all of them
-are discoveries, the best published method is replicated too: the difference to it is no more certain than its own
+Early ones repeat the best trials of the beginning. They tell the model of scores how much seeds differ, so that it does
+not take their noise for structure. The last trials of a long study train its finalists again, so that noise decides
+less.
+
+The last ones come in rounds: the best K once, then the best half four times, the best quarter eight times, down to two.
+A round begins when every trial before it has ended, so that its finalists follow from the ledger alone. These are the
+best complete trials by estimate (see `studies.analysis.ranks`), with replicates of earlier rounds counted. If all of
+them are discoveries, the best published method is replicated too: the difference to it is no more certain than its own
 score.
 """
 
@@ -11,11 +15,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from studies.records import TrialRecord
+from search_space.published import HEAD_ONLY
+from studies.history.history import StudyHistory
+from studies.records import TrialRecord, TrialState
 from studies.seeds import hashed_seed, seeded_fingerprint
 
 _SHARE = 8
 """Largest share of replicates under ``auto``: one in this many trials."""
+
+_EARLY = {10: 2, 24: 3}
+"""Number of early replicates under ``auto``, by the number of trials of the study from which it holds."""
+
+_SEARCHED_PER_EARLY = 4
+"""Least number of trials besides the initial design for each early replicate."""
+
+_FEWEST_COMPLETE = 4
+"""Number of complete trials from which on there are early replicates."""
+
+_LAST_EARLY = 64
+"""Number of a study's first trials that may be early replicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +64,31 @@ def replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
     while sum(_lengths(largest)) <= trials // _SHARE:
         found, largest = sum(_lengths(largest)), 2 * largest
     return found
+
+
+def early_replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
+    """Return the number of early replicates of a study: under ``auto`` 2 from 10 trials on and 3 from 24 on, else 0."""
+    return max((count for least, count in _EARLY.items() if asked == "auto" and trials >= least), default=0)
+
+
+def early_original(history: StudyHistory, count: int, *, target_trials: int) -> TrialRecord | None:
+    """Return the trial that the next one repeats as an early replicate; None if none is due.
+
+    It is the complete trial with the highest score that has edits and was not repeated.
+
+    Args:
+        history: All trials so far, the whole initial design among them.
+        count: Number of early replicates of the study.
+        target_trials: Number of trials of the study.
+    """
+    if not count or len(history) >= _LAST_EARLY:
+        return None
+    repeated = {trial.replicate_of for trial in history if trial.replicate_of is not None}
+    searched = target_trials - sum(trial.method is not None and trial.replicate_of is None for trial in history)
+    originals = [one for one in history if one.state is TrialState.COMPLETE and one.replicate_of is None]
+    others = [one for one in originals if one.number not in repeated and one.method != HEAD_ONLY.name]
+    is_due = len(repeated) < min(count, searched // _SEARCHED_PER_EARLY) and len(originals) >= _FEWEST_COMPLETE
+    return max(others, key=lambda one: (one.score or 0.0, -one.number)) if is_due and others else None
 
 
 def rounds(count: int, *, target_trials: int) -> tuple[ReplicateRound, ...]:
@@ -104,7 +147,11 @@ def replicate(
     """
     if not finalists:
         return None
-    original = finalists[(number - one.begins_at) % len(finalists)]
+    return repeat(finalists[(number - one.begins_at) % len(finalists)], number, study_seed=study_seed)
+
+
+def repeat(original: TrialRecord, number: int, *, study_seed: int) -> TrialRecord:
+    """Return a new trial that repeats another one with a seed of its own."""
     seed = hashed_seed("trial", study_seed, number, bits=31)
     return original.again(
         number=number,

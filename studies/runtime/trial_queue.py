@@ -1,4 +1,4 @@
-"""Next trials of a study: queued ones, proposals of the search, and replicates of the finalists at the end."""
+"""Next trials of a study: queued ones, proposals of the search, early replicates, and those of the finalists."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,7 +7,15 @@ from studies.errors import LaunchError
 from studies.history.history import StudyHistory
 from studies.ledger.files import is_own_file
 from studies.records import ArtefactRecord, EventKind, TrialRecord, TrialState
-from studies.runtime.replicates import ReplicateRound, finalists_of, replicate, round_of, rounds
+from studies.runtime.replicates import (
+    ReplicateRound,
+    early_original,
+    finalists_of,
+    repeat,
+    replicate,
+    round_of,
+    rounds,
+)
 from studies.runtime.roster import Lease
 from studies.runtime.state import StudyState
 from studies.search.candidates import new_trial, trial_request
@@ -108,20 +116,25 @@ class TrialQueue:
             # a round begins when all trials before it have ended
             if one is not None and any(not trial.state.is_terminal for trial in history[: one.begins_at]):
                 break
-            trial = None if one is None else self._replicate(history, one)
+            trial = None if is_design else self._replicate(history, one)
             trial = self._proposed(history) if trial is None else trial
             history = history if trial is None else history.added([trial])
         return list(history[before:])
 
-    def _replicate(self, history: StudyHistory, one: ReplicateRound) -> TrialRecord | None:
-        """Return the next trial of a round that may begin; None without finalists."""
+    def _replicate(self, history: StudyHistory, one: ReplicateRound | None) -> TrialRecord | None:
+        """Return the next trial of a round that may begin, or an early replicate; None if neither is due."""
+        plan = self._plan
+        if one is None:
+            count = plan.early_replicates if plan.space.trees else 0
+            original = early_original(history, count, target_trials=plan.target_trials)
+            return None if original is None else repeat(original, len(history), study_seed=plan.seed)
         if one.begins_at not in self._finalists:
             before = history[: one.begins_at]
             ranked = ranking_of(self._state.ledger, self._state.study, before).trials
             complete = [before[each.number] for each in ranked if each.state is TrialState.COMPLETE]
             self._finalists[one.begins_at] = finalists_of(one, complete)
         finalists = self._finalists[one.begins_at]
-        return replicate(len(history), one, finalists, study_seed=self._plan.seed)
+        return replicate(len(history), one, finalists, study_seed=plan.seed)
 
     def _proposed(self, history: StudyHistory) -> TrialRecord | None:
         """Return the next proposal of the search; None if it is exhausted."""
