@@ -9,7 +9,7 @@ from studies.history.noise import ScoreNoise
 from studies.records import ExampleCounts, Reading, StudyRecord, TrialRecord, TrialState
 from studies.search.warm_start import warm_start_from_json
 from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
-from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.posterior import EstimatePosterior, SurrogateFitter
 
 FeaturesByNumber = Callable[[Sequence[int]], list[Features]]
 """Function from trial numbers to model features."""
@@ -20,7 +20,7 @@ def predictions_of(
     trials: Sequence[TrialRecord],
     readings: Mapping[int, Sequence[Reading]],
     examples: ExampleCounts | None,
-) -> tuple[Posterior, FeaturesByNumber]:
+) -> tuple[EstimatePosterior, FeaturesByNumber]:
     """Return the posterior after the trials of a study, and the function from trial numbers to its inputs.
 
     Args:
@@ -33,7 +33,9 @@ def predictions_of(
     # expected best rates from the study's warm start
     expected_rates = warm_start_from_json(study.section("lessons")).expected_rates(recorded.ranges)
     fitter = SurrogateFitter(recorded.features_of, expected_rates=expected_rates)
-    return fitter.posterior(history), lambda numbers: [fitter.features(history[number]) for number in numbers]
+    return fitter.integrated_posterior(history), lambda numbers: [
+        fitter.features(history[number]) for number in numbers
+    ]
 
 
 def history_of(

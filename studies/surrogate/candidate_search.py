@@ -19,7 +19,7 @@ from studies.surrogate.encoding import Encoding
 from studies.surrogate.features import Features
 from studies.surrogate.kernel import Points
 from studies.surrogate.mutation import Moves, Mutation, Parents
-from studies.surrogate.posterior import Posterior, SurrogateFitter
+from studies.surrogate.posterior import SearchPosterior, SurrogateFitter
 from studies.surrogate.prior_mean import ExpectedRates
 from studies.surrogate.random_candidates import RandomCandidates
 from studies.surrogate.size_objective import SizeObjective
@@ -161,7 +161,7 @@ class FactoredSearch:
                     return candidate
         return self._random(draw, history, tried, is_stratified=n_observed < settings.startup)
 
-    def _posterior(self, history: StudyHistory) -> Posterior:
+    def _posterior(self, history: StudyHistory) -> SearchPosterior:
         posterior = self._surrogate.posterior(history)
         return self._surrogate.with_pending(posterior, [one for one in history if not one.state.is_terminal])
 
@@ -181,7 +181,7 @@ class FactoredSearch:
         return None
 
     def _best(
-        self, draw: random.Random, history: StudyHistory, posterior: Posterior, tried: set[str]
+        self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior, tried: set[str]
     ) -> Candidate | None:
         """Return the candidate with the best acquisition value among many children of good parents."""
         trials, observed = self._observed(history, posterior)
@@ -202,12 +202,16 @@ class FactoredSearch:
         values = _moved_last(values, _trials_per_structure(points, posterior) >= most)
         return self._first_new(values, lambda place: self._encoding.candidate(children[place]), tried)
 
-    def _observed(self, history: StudyHistory, posterior: Posterior) -> tuple[list[TrialRecord], tuple[Array, Array]]:
+    def _observed(
+        self, history: StudyHistory, posterior: SearchPosterior
+    ) -> tuple[list[TrialRecord], tuple[Array, Array]]:
         """Return the observed trials, their posterior means and the positions of their sizes."""
         known = [history[trial] for trial in posterior.trials]
         return known, (posterior.process.observed_means(len(known)), self._size_objective.of_trials(known))
 
-    def _acquisition(self, points: Points, sizes: Array, posterior: Posterior, observed: tuple[Array, Array]) -> Array:
+    def _acquisition(
+        self, points: Points, sizes: Array, posterior: SearchPosterior, observed: tuple[Array, Array]
+    ) -> Array:
         """Return the log expected gain of candidates over the observed trials, (M,).
 
         Near duplicates of observed or running trials come last. With much noise a good configuration would otherwise be
@@ -217,7 +221,7 @@ class FactoredSearch:
         return _moved_last(values, np.asarray(nearly_equal(points, posterior.process.points).any(axis=1)))
 
     def _retuned(
-        self, draw: random.Random, history: StudyHistory, posterior: Posterior, tried: set[str]
+        self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior, tried: set[str]
     ) -> Candidate | None:
         """Return a published structure at the learning rates with the best acquisition value."""
         published = {one.method: one for one in history if one.method is not None}
@@ -302,7 +306,7 @@ def _moved_last(values: Array, which: NDArray[np.bool_]) -> Array:
     return np.where(which, values - np.ptp(values) - 1.0, values)
 
 
-def _trials_per_structure(points: Points, posterior: Posterior) -> Indices:
+def _trials_per_structure(points: Points, posterior: SearchPosterior) -> Indices:
     """Return the number of observed trials of each structure, (N,)."""
     is_same = (points.structures[:, None] == posterior.process.points.structures[None]).all(axis=2)
     return np.asarray(is_same.sum(axis=1))

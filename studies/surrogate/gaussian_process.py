@@ -187,6 +187,7 @@ class GaussianProcess:
     Attributes:
         readings: Standardized readings.
         points: Configurations with readings, one row per trial; fantasized ones included.
+        log_likelihood: Logarithm of the density of the readings, up to a constant.
     """
 
     def __init__(self, readings: Readings, structures: StructureDistances, values: Hyperparameters) -> None:
@@ -207,6 +208,7 @@ class GaussianProcess:
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
         residuals = readings.scores - _gain(readings, values) * (readings.points.trends @ values.trends)
         self._weights = self._solve(self._solve(residuals), transposed=True)
+        self.log_likelihood = float(-0.5 * residuals @ self._weights - np.log(np.diag(self._factor)).sum())
 
     def _solve(self, right: Array, *, transposed: bool = False) -> Array:
         if not len(self.readings):

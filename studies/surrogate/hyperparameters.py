@@ -64,6 +64,7 @@ NAMES: tuple[str, ...] = tuple(_ANALYSIS)
 _AT = {name: index for index, name in enumerate(NAMES)}
 WEIGHTS = slice(_AT["weight.form"], _AT["weight.form"] + len(DIMENSIONS))
 TRENDS = slice(_AT["trend.rate"], _AT["trend.papers"] + 1)
+_SIGNAL = [_AT[name] for name in ("level", "attention", "ffn", "pair", "trend.rate", "trend.papers")]
 
 _FIXED_AT_ZERO = -800.0
 """Logarithm of a hyper-parameter fixed at 0; its exponential is 0."""
@@ -130,6 +131,18 @@ class Hyperparameters:
     def trends(self) -> Array:
         """Weights of the prior trends."""
         return np.exp(self.logarithms[TRENDS])
+
+    def with_amplitudes(self, *, signal: float, trial: float) -> "Hyperparameters":
+        """Return the same with other amplitudes.
+
+        Args:
+            signal: Factor of the amplitudes of the score's function and of its trends.
+            trial: Standard deviation of a trial's own deviation, in spreads.
+        """
+        logarithms = self.logarithms.copy()
+        logarithms[_SIGNAL] += math.log(signal)
+        logarithms[_AT["trial"]] = math.log(trial)
+        return Hyperparameters(logarithms)
 
 
 def index_of(name: str) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from studies.surrogate.gaussian_process import GaussianProcess, Readings, fit_hy
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
 from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds
+from studies.surrogate.process_mixture import ProcessMixture
 from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
     LARGEST,
@@ -21,10 +23,13 @@ from studies.surrogate.reading_arrays import (
     thin,
     with_losses,
 )
-from studies.surrogate.score_warp import Scale, StandardizedReadings, Units, standardize, unwarp, warp_slope
+from studies.surrogate.score_warp import Scale, StandardizedReadings, Units, standardize, unwarp
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
 CHECKPOINT_GROWTH = 1.35
+_LEAST_REACH = 1e-6
+
+Process = TypeVar("Process", bound=GaussianProcess | ProcessMixture)
 
 
 def checkpoint(trials: int) -> int | None:
@@ -36,17 +41,17 @@ def checkpoint(trials: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Posterior:
-    """Posterior of warped scores. Means on the scale of scores are medians, and deviations hold near them.
+class Posterior(Generic[Process]):
+    """Posterior of warped scores. Means on the scale of scores are medians.
 
     Attributes:
-        process: Gaussian process of standardized, warped scores.
+        process: Gaussian process of standardized, warped scores, or a mixture of such processes.
         scale: Scale of the scores at full length.
         trials: Indices of the observed trials in the history.
         points: Function from model features to arrays.
     """
 
-    process: GaussianProcess
+    process: Process
     scale: Scale
     trials: Indices
     points: Callable[[Sequence[Features]], Points]
@@ -58,12 +63,12 @@ class Posterior:
     def predict(self, features: Sequence[Features]) -> tuple[Array, Array]:
         """Return the posterior medians and standard deviations of true scores at full length, (M,) each."""
         means, deviations = self.process.predict(self.points(features))
-        return self._scores(means), self.scale.spread * deviations * self._stretch(means)
+        return self._scores(means), self.scale.spread * deviations * _stretch(means, deviations)
 
     def joint(self, features: Sequence[Features]) -> tuple[Array, Array]:
         """Return the posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
         means, covariance = self.process.joint(self.points(features))
-        stretch = self._stretch(means)
+        stretch = _stretch(means, np.sqrt(np.diag(covariance)))
         return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
 
     def difference(self, first: Features, second: Features) -> Estimate:
@@ -77,9 +82,22 @@ class Posterior:
     def _scores(self, modelled: Array) -> Array:
         return self.scale.middle + self.scale.spread * unwarp(modelled)
 
-    def _stretch(self, modelled: Array) -> Array:
-        """Return the slope of the inverse warp."""
-        return 1 / warp_slope(unwarp(modelled))
+
+def _stretch(means: Array, deviations: Array) -> Array:
+    """Return the ratio of deviations of scores to those of warped scores.
+
+    A deviation of scores is half the distance between those one deviation above and below the mean, so that it also
+    holds at the knee of the warp, where the slope changes tenfold.
+    """
+    reach = np.maximum(deviations, _LEAST_REACH)
+    return np.asarray((unwarp(means + reach) - unwarp(means - reach)) / (2 * reach))
+
+
+SearchPosterior = Posterior[GaussianProcess]
+"""Posterior for proposals, at the most probable hyper-parameters."""
+
+EstimatePosterior = Posterior[ProcessMixture]
+"""Posterior for estimates, with amplitudes integrated."""
 
 
 class SurrogateFitter:
@@ -125,7 +143,7 @@ class SurrogateFitter:
             known = self._features[trial.fingerprint] = self._features_of(trial)
         return known
 
-    def posterior(self, history: StudyHistory) -> Posterior:
+    def posterior(self, history: StudyHistory) -> SearchPosterior:
         """Return the posterior given the readings of a history; trials without readings do not count.
 
         Hyper-parameters are fitted to the first trials that ended, so that readings of running ones cause no new fit.
@@ -133,13 +151,22 @@ class SurrogateFitter:
         Args:
             history: All trials, in the order of their numbers.
         """
+        return self._posterior(history, GaussianProcess)
+
+    def integrated_posterior(self, history: StudyHistory) -> EstimatePosterior:
+        """Return the posterior for estimates: that of `posterior`, with amplitudes integrated while trials are few."""
+        return self._posterior(history, ProcessMixture.of)
+
+    def _posterior(
+        self, history: StudyHistory, process_of: Callable[[Readings, StructureDistances, Hyperparameters], Process]
+    ) -> Posterior[Process]:
         arrays = self._collector.collect(history)
         values, units = self._fit(_ended(arrays, history), history)
         readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units)
-        process = GaussianProcess(readings, self._structures, values)
+        process = process_of(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points)
 
-    def with_pending(self, posterior: Posterior, pending: Sequence[TrialRecord]) -> Posterior:
+    def with_pending(self, posterior: SearchPosterior, pending: Sequence[TrialRecord]) -> SearchPosterior:
         """Return the posterior with pending trials fantasized at their posterior means."""
         if not pending:
             return posterior

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from support.factored_search import STEPS
 
 from studies.surrogate.gaussian_process import (
@@ -15,6 +16,7 @@ from studies.surrogate.gaussian_process import (
 )
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS, NAMES, SEARCH_PRIORS, Hyperparameters
 from studies.surrogate.kernel import PointPairs, Points, variance
+from studies.surrogate.process_mixture import ProcessMixture
 from studies.surrogate.structure_distances import StructureDistances
 
 USUAL = SEARCH_PRIORS
@@ -162,3 +164,69 @@ def test_analysis_priors_have_no_pace_and_no_example_noise(readings, distances):
     np.testing.assert_array_equal(found.logarithms, fit_hyperparameters(without, distances, ANALYSIS_PRIORS).logarithms)
     usual = fit_hyperparameters(readings, distances, USUAL)
     assert min(usual["pace"], usual["loss.example_noise"]) > 0.0
+
+
+# ---- integrated amplitudes
+
+
+def test_likelihood_is_the_normal_density_of_the_readings(readings, distances):
+    process = GaussianProcess(readings, distances, VALUES)
+    blocks = KernelBlocks(readings, distances)
+    gain = np.where(readings.are_losses, VALUES["loss.gain"], 1.0)
+    means = gain * (readings.points.trends @ VALUES.trends)
+    density = multivariate_normal(means, blocks.covariance(VALUES, blocks.pairs.kernel(VALUES)))
+    constant = 0.5 * len(readings) * np.log(2 * np.pi)
+    assert process.log_likelihood == pytest.approx(density.logpdf(readings.scores) + constant, rel=1e-6)
+
+
+def test_mixture_follows_the_law_of_total_variance(readings, candidates, distances):
+    mixture = ProcessMixture.of(readings, distances, VALUES)
+    assert len(mixture.processes) > 4
+    assert mixture.weights.sum() == pytest.approx(1)
+    likelihoods = [process.log_likelihood for process in mixture.processes]
+    ratios = np.log(mixture.weights) - np.log(mixture.weights[0])
+    assert ratios == pytest.approx(np.array(likelihoods) - likelihoods[0], abs=1e-9)
+    mean, square = np.zeros(len(candidates)), np.zeros((len(candidates),) * 2)
+    for weight, process in zip(mixture.weights, mixture.processes, strict=True):
+        means, covariance = process.joint(candidates)
+        mean += weight * means
+        square += weight * (covariance + np.outer(means, means))
+    found, covariance = mixture.joint(candidates)
+    assert found == pytest.approx(mean)
+    assert mixture.mean(candidates) == pytest.approx(mean)
+    assert covariance == pytest.approx(square - np.outer(mean, mean), abs=1e-9)
+    means, deviations = mixture.predict(candidates)
+    assert means == pytest.approx(mean)
+    assert deviations == pytest.approx(np.sqrt(np.diag(covariance)), abs=1e-9)
+
+
+def test_amplitudes_of_many_trials_are_not_integrated(encoding, history, distances, candidates):
+    readings = readings_of(history(70), encoding, distances)
+    alone = GaussianProcess(readings, distances, VALUES).predict(candidates)
+    assert np.array_equal(ProcessMixture.of(readings, distances, VALUES).predict(candidates), alone)
+
+
+def test_scores_of_repeated_trials_decide_how_much_seeds_differ(readings_of_pairs, distances):
+    found = []
+    for spread in (0.1, 1.0):
+        scores = np.random.default_rng(0).normal(np.repeat(np.linspace(-1, 1, len(readings_of_pairs) // 2), 2), spread)
+        mixture = ProcessMixture.of(replace(readings_of_pairs, scores=scores), distances, VALUES)
+        found.append(mixture.weights @ [process.values["trial"] for process in mixture.processes])
+    assert found[0] < 0.3 < 0.6 < found[1]
+
+
+@pytest.fixture(scope="module")
+def readings_of_pairs(encoding, history, distances) -> Readings:
+    """Return final readings of configurations that are each trained twice."""
+    once = readings_of(history(20), encoding, distances)
+    rows = np.repeat(np.flatnonzero(once.rungs == 0), 2)
+    count = len(rows)
+    return Readings(
+        points=once.points.take(rows),
+        trials=np.arange(count),
+        rungs=np.zeros(count),
+        scores=np.zeros(count),
+        errors=np.full(count, 0.1),
+        slopes=np.ones(count),
+        are_losses=np.zeros(count, dtype=np.bool_),
+    )

@@ -8,7 +8,7 @@ import pytest
 from support.factored_search import history_of
 
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.score_warp import KNEE, unwarp
+from studies.surrogate.score_warp import KNEE, Scale, unwarp
 
 COUNT, LOW = 30, 7
 
@@ -73,11 +73,27 @@ def test_predicted_scores_are_medians_and_their_deviations(encoding, far):
     scale = posterior.scale
     # what is not low is not warp, to the bit
     np.testing.assert_array_equal(medians[~low], scale.middle + scale.spread * means[~low])
-    np.testing.assert_array_equal(spreads[~low], scale.spread * deviations[~low])
-    excess = np.exp((KNEE - means[low]) / 0.5)
-    np.testing.assert_allclose(medians[low], scale.middle + scale.spread * (KNEE - 5 * (excess - 1)), rtol=1e-12)
-    np.testing.assert_allclose(spreads[low], scale.spread * deviations[low] * 10 * excess, rtol=1e-12)
+    np.testing.assert_allclose(spreads[~low], scale.spread * deviations[~low], rtol=1e-12)
+
+    def unwarped(modelled):
+        return KNEE - 5 * (np.exp((KNEE - modelled) / 0.5) - 1)
+
+    np.testing.assert_allclose(medians[low], scale.middle + scale.spread * unwarped(means[low]), rtol=1e-12)
+    distance = unwarped(means[low] + deviations[low]) - unwarped(means[low] - deviations[low])
+    np.testing.assert_allclose(spreads[low], scale.spread * distance / 2, rtol=1e-9)
     np.testing.assert_array_equal(posterior.means(views), medians)
+
+
+def test_deviation_at_the_knee_has_both_slopes():
+    class Process:
+        def predict(self, _):
+            return np.array([KNEE + 0.01]), np.array([0.1])
+
+    posterior = Posterior(Process(), Scale(0.5, 0.02), np.zeros(1), lambda _: None)
+    (median,), (deviation,) = posterior.predict([])
+    assert median == pytest.approx(0.5 + 0.02 * (KNEE + 0.01))
+    # 0.11 above the knee, and 0.09 below it, where the slope of scores is ten and more
+    assert deviation == pytest.approx(0.02 * (0.11 + 5 * math.expm1(0.09 / 0.5)) / 2)
 
 
 def test_joint_posterior_gives_marginals_and_differences(encoding, far):
