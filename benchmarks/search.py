@@ -3,7 +3,7 @@
     python benchmarks/search.py                              three samplers, 50 tasks, 100 trials; hours
     python benchmarks/search.py --seeds 10 --samplers random,factored
     python benchmarks/search.py --results FILE               continue the results of a file
-    python benchmarks/search.py --coverage --trials 40       coverage of the 95% intervals of estimates; a minute
+    python benchmarks/search.py --coverage --trials 40 --samplers factored    what estimates and leads hold; an hour
 
 Proposer, rungs and estimates are those of the product, on the whole space of RoBERTa-base's shape at 0.5%. Only the
 training is simulated (`search_arms.truth`, `search_arms.readings`). All samplers have the same tasks, and equal trials
@@ -19,15 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, median, stdev
+from typing import Any
 
-from search_arms.coverage import coverage_of
-from search_arms.simulation import GAIN, Recommendation, SimulatedStudy, simulate
+from search_arms.simulation import GAIN, Recommendation, SimulatedStudy, SimulatedTask, simulate
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.search.samplers import SAMPLERS
 
 _CHECKPOINTS = (25, 50, 100, 200)
+_COVERED = (12, 20, 40)
 _BACKBONE = Path(__file__).parents[1] / "tests" / "data" / "backbones" / "roberta_base" / "config.json"
 _BUDGET = 0.005
 
@@ -48,20 +49,29 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     )
     add("--noise", type=float, default=2.2, help="standard deviation of an accuracy near 0.5, in points (default 2.2)")
     add("--results", type=Path, metavar="FILE", help="JSON lines, one per study; stored studies are not run again")
-    add("--coverage", action="store_true", help="measure the coverage of estimates only, without samplers")
+    add("--coverage", action="store_true", help="measure what the intervals of estimates hold")
     return parser.parse_args(words)
 
 
 def coverage_lines(arguments: argparse.Namespace) -> Iterator[str]:
-    """Yield a line for each spread of the scores of a configuration over seeds of its training."""
-    yield f"{'spread':<10}{'coverage':>17}{'of the best':>13}{'deviation':>11}{'error':>8}"
-    space = whole_space()
-    for spread in (0.0, 1.0, 3.0):
-        options = {"trials": arguments.trials, "noise": arguments.noise, "spread": spread}
-        found = [coverage_of(space, seed, **options) for seed in range(arguments.seeds)]
-        rest = f"{fmean(one.deviation for one in found):>11.2f}{fmean(one.error for one in found):>8.2f}"
-        held = mean([one.of_all for one in found])
-        yield f"{spread:<10}{held:>17}{fmean(one.of_best for one in found):>13.2f}{rest}"
+    """Yield a line for each sampler, number of trials, and spread of the scores of a configuration over seeds."""
+    yield (
+        f"{'sampler':<10}{'truth':<9}{'spread':>7}{'trials':>7}{'held, all':>15}{'the best':>10}"
+        f"{'far below':>12}{'optimism':>15}{f'lead > {GAIN}':>12}{'found':>7}"
+    )
+    for spread, is_flat in ((0.0, False), (1.0, False), (3.0, False), (1.0, True), (3.0, True)):
+        for sampler, runs in studies(arguments, _COVERED, spread=spread, is_flat=is_flat).items():
+            for index, checkpoint in enumerate(runs[0].recommended):
+                winners = [run.recommended[index] for run in runs]
+                of_all = mean([winner.of_all for winner in winners]).lstrip("+")
+                optimism = mean([winner.estimate - winner.truth for winner in winners])
+                far = f"{sum(winner.far_held for winner in winners)} of {sum(winner.far for winner in winners)}"
+                promised, found = ([winner.lead > GAIN for winner in winners], [winner.found for winner in winners])
+                yield (
+                    f"{sampler:<10}{'flat' if is_flat else 'planted':<9}{spread:>7}{checkpoint.trials:>7}{of_all:>15}"
+                    f"{fmean(winner.held for winner in winners):>10.2f}{far:>12}{optimism:>15}"
+                    f"{fmean(promised):>12.2f}{fmean(found):>7.2f}"
+                )
 
 
 def _samplers(text: str) -> tuple[str, ...]:
@@ -77,9 +87,10 @@ def whole_space() -> SearchSpace:
     return SearchSpace(shape=shape, budget=int(_BUDGET * shape.parameters))
 
 
-def studies(arguments: argparse.Namespace) -> Studies:
+def studies(arguments: argparse.Namespace, checkpoints: Sequence[int], **task: float) -> Studies:
     """Run the studies that the file of results lacks and return all of them."""
-    options = {"trials": arguments.trials, "noise": arguments.noise}
+    fields: dict[str, Any] = {"noise": arguments.noise, **task}
+    options = {"trials": arguments.trials, **fields}
     done: dict[tuple[str, int], SimulatedStudy] = {}
     file: Path | None = arguments.results
     for line in file.read_text().splitlines() if file is not None and file.is_file() else ():
@@ -87,12 +98,14 @@ def studies(arguments: argparse.Namespace) -> Studies:
         if entry.pop("options") == options:
             entry["recommended"] = [Recommendation(**fields) for fields in entry["recommended"]]
             done[entry["sampler"], entry["seed"]] = SimulatedStudy(**entry)
-    space, checkpoints = whole_space(), {*_CHECKPOINTS, arguments.trials}
+    space, after = whole_space(), {*checkpoints, arguments.trials}
     for seed in range(arguments.seeds):
         for sampler in arguments.samplers:
             if (sampler, seed) in done:
                 continue
-            study = done[sampler, seed] = simulate(sampler, space, seed, checkpoints=checkpoints, **options)
+            study = done[sampler, seed] = simulate(
+                sampler, space, SimulatedTask(seed=seed, **fields), trials=arguments.trials, checkpoints=after
+            )
             print(f"seed {seed}: {sampler}", file=sys.stderr, flush=True)
             if file is not None:
                 with file.open("a") as stream:
@@ -129,7 +142,7 @@ def table_lines(by_sampler: Studies) -> Iterator[str]:
 def main() -> None:
     arguments = arguments_of()
     print(f"{os.cpu_count()} cores, load {' '.join(f'{one:.1f}' for one in os.getloadavg())}", flush=True)
-    for line in coverage_lines(arguments) if arguments.coverage else table_lines(studies(arguments)):
+    for line in coverage_lines(arguments) if arguments.coverage else table_lines(studies(arguments, _CHECKPOINTS)):
         print(line, flush=True)
 
 

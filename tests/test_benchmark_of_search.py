@@ -60,12 +60,25 @@ def test_readings_predict_final_scores_as_measured(load, space):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.parametrize("spread", [0.0, 3.0])
 def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
-    """Test 95% intervals; a spread of 3 points over seeds is a figure of the benchmark."""
-    coverage_of = load("search_arms.coverage").coverage_of
-    found = [coverage_of(space, seed, trials=40, noise=2.2, spread=spread).of_all for seed in range(12)]
-    assert 0.87 < sum(found) / len(found) < 0.99
+    simulation = load("search_arms.simulation")
+    found = []
+    for seed in range(8):
+        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=spread)
+        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        found.append(end.of_all)
+    assert 0.84 < sum(found) / len(found) < 0.99
+
+
+@pytest.mark.slow
+def test_nothing_is_found_on_a_flat_truth(load, space):
+    simulation = load("search_arms.simulation")
+    for seed in range(4):
+        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=1.0, is_flat=True)
+        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        assert end.truth == 46.0
+        assert not end.found
 
 
 def test_samplers_are_compared_seed_by_seed(load):

@@ -7,19 +7,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from search_arms.readings import Measurements
-from search_arms.truth import PlantedTruth
+from search_arms.truth import FlatTruth, PlantedTruth, draw_normal
 from search_space.published import COMPARED
 from search_space.space.space import SearchSpace
 from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
 from studies.pruning.rungs import Protected, Rule, RungPlan, stop_reason
 from studies.records import TrialReport, TrialState
+from studies.runtime.replicates import early_original, early_replicate_count, repeat
+from studies.score_evidence import Z_95, Estimate
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
+from studies.surrogate.score_warp import KNEE
 
 STEPS = 200
 """Steps of a full trial."""
@@ -32,6 +35,23 @@ _RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.CHANCE, protected=Pr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedTask:
+    """Task with a planted truth.
+
+    Attributes:
+        seed: Seed of the truth and of all noise.
+        noise: Standard deviation of an accuracy near one half over examples, in points.
+        spread: Standard deviation of the score of a configuration over the seeds of its training, in points.
+        is_flat: Whether all configurations have one true score.
+    """
+
+    seed: int
+    noise: float
+    spread: float = 0.0
+    is_flat: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """Recommended trial of a study after some trials, by its estimates.
 
@@ -40,12 +60,24 @@ class Recommendation:
         cost: Number of steps, in full trials.
         truth: True score, in points; NaN while no trial is complete.
         estimate: Estimated score, in points.
+        held: Whether its 95% interval contains the true score.
+        of_all: Share of all trials whose intervals do.
+        far: Number of trials with scores below the knee of the warp, four spreads below the median.
+        far_held: Number of these whose intervals do.
+        lead: Estimated lead of the best discovery over the best published method, in points; 0 without one.
+        found: Whether the interval of the lead is above 0.
     """
 
     trials: int
     cost: float
     truth: float
     estimate: float
+    held: bool = False
+    of_all: float = math.nan
+    far: int = 0
+    far_held: int = 0
+    lead: float = 0.0
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +99,16 @@ class SimulatedStudy:
 
 
 def simulate(
-    sampler: str, space: SearchSpace, seed: int, *, trials: int, noise: float, checkpoints: set[int]
+    sampler: str, space: SearchSpace, task: SimulatedTask, *, trials: int, checkpoints: set[int]
 ) -> SimulatedStudy:
-    """Run a study of a sampler on the task of a seed; equal trials have equal readings for all samplers.
+    """Run a study of a sampler on a task; equal trials have equal readings for all samplers.
 
     Args:
-        noise: Standard deviation of an accuracy near one half, in points.
         checkpoints: Numbers of ended trials at which a configuration is recommended.
     """
-    truth, measurements = PlantedTruth(space, seed), Measurements(seed, noise=noise, steps=STEPS)
+    seed = task.seed
+    truth = (FlatTruth if task.is_flat else PlantedTruth)(space, seed)
+    measurements = Measurements(seed, noise=task.noise, steps=STEPS)
     proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING)
     rungs, search = replace(_RUNGS, examples=measurements.examples), FactoredSearch(space, seed=0)
     fitter = SurrogateFitter(Encoding(space).features_of)
@@ -83,16 +116,26 @@ def simulate(
     history = StudyHistory(ScoreNoise(steps=STEPS, examples=measurements.examples))
     truths: list[float] = []
     recommended = []
+    early = early_replicate_count("auto", trials)
     for number in range(trials):
-        candidate = proposer.propose(history)
-        truths.append(truth.score(candidate))
-        trial = new_trial(candidate, space.shape, number=number, head_parameters=0, description="")
+        is_design = proposer.is_initial_design(history)
+        original = None if is_design else early_original(history, early, target_trials=trials)
+        if original is None:
+            candidate = proposer.propose(history)
+            truths.append(truth.score(candidate))
+            trial = new_trial(candidate, space.shape, number=number, head_parameters=0, description="")
+        else:
+            trial = repeat(original, number, study_seed=seed)
+            truths.append(truths[original.number])
+        trained = truths[-1] + draw_normal(seed, "trained", trial.fingerprint, spread=task.spread)
         history = history.added([replace(trial, state=TrialState.RUNNING)])
         for step in (*_RUNGS.steps, STEPS):
-            reading = measurements.read(number, candidate.fingerprint, truths[-1], step)
+            reading = measurements.read(number, trial.fingerprint, trained, step)
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
-            chance = search.win_probabilities(history, [number]).get(number) if step < STEPS else None
-            if step < STEPS and stop_reason(rungs, history, reading, chance) is not None:
+            if step == STEPS or original is not None:
+                continue
+            chance = search.win_probabilities(history, [number]).get(number)
+            if stop_reason(rungs, history, reading, chance) is not None:
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
@@ -108,10 +151,31 @@ def simulate(
 def _recommendation(
     fitter: SurrogateFitter, history: StudyHistory, truths: Sequence[float], cost: float
 ) -> Recommendation:
-    complete = [one for one in history if one.state is TrialState.COMPLETE]
+    complete = [one for one in history if one.state is TrialState.COMPLETE and one.replicate_of is None]
     if not complete:
         return Recommendation(trials=len(history), cost=cost, truth=math.nan, estimate=math.nan)
-    means = fitter.posterior(history).means([fitter.features(one) for one in complete])
-    best = int(np.argmax(means))
-    truth = truths[complete[best].number]
-    return Recommendation(trials=len(history), cost=cost, truth=truth, estimate=100 * float(means[best]))
+    posterior = fitter.integrated_posterior(history)
+    means, covariance = posterior.joint([fitter.features(one) for one in history])
+    held = np.abs(100 * means - truths) <= Z_95 * 100 * np.sqrt(np.diag(covariance))
+    scale = posterior.scale
+    is_far = np.array([one.score is not None and one.score < scale.middle + KNEE * scale.spread for one in history])
+    best = max((one.number for one in complete), key=means.__getitem__)
+    leaders = [
+        max((one.number for one in complete if (one.method is None) is is_new), key=means.__getitem__, default=None)
+        for is_new in (True, False)
+    ]
+    lead = None
+    if None not in leaders:
+        lead = Estimate.of_difference(means[leaders], covariance[np.ix_(leaders, leaders)])
+    return Recommendation(
+        trials=len(history),
+        cost=cost,
+        truth=truths[best],
+        estimate=100 * float(means[best]),
+        held=bool(held[best]),
+        of_all=float(held.mean()),
+        far=int(is_far.sum()),
+        far_held=int(held[is_far].sum()),
+        lead=0.0 if lead is None else 100 * lead.mean,
+        found=lead is not None and lead.low > 0,
+    )

@@ -30,6 +30,9 @@ HEAD_ALONE = 41.0
 COLLAPSED = 18.0
 """Score of a constant prediction."""
 
+_FLAT = 46.0
+"""True score of all configurations where none is better."""
+
 _SIDE = {"attention": 3.4, "ffn": 3.9}
 _SATURATION = 14.0
 _RATE_COST = 3.0
@@ -189,6 +192,14 @@ class PlantedTruth:
     def _z(self, edits: Sequence[Edit], rate: float) -> float:
         low, high = map(math.log, self.space.peak_lr_range(edits))
         return 0.0 if high == low else 2 * (math.log(rate) - low) / (high - low) - 1
+
+
+class FlatTruth(PlantedTruth):
+    """Task on which all configurations have one true score."""
+
+    def at(self, configuration: Configuration, zs: Sequence[float]) -> float:
+        """Return the true score of any configuration."""
+        return _FLAT
 
 
 def _of_share(gain: float, share: float) -> float:
