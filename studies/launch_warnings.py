@@ -39,12 +39,14 @@ def _learned(warm_start: WarmStart) -> Iterator[str]:
 def _too_many(space: SearchSpace, initial_design: InitialDesign, trials: int) -> Iterator[str]:
     fitting = space.published_that_fit(initial_design.published)
     first = len(initial_design.warm_start.starts) + len(fitting)
+    kind = "published methods" if not initial_design.warm_start.starts else "published methods and warm-start trials"
     if first < trials or not space.trees:
+        if space.trees and first > trials / 2:
+            yield f"{first} of {trials} trials are {kind}; {trials - first} are searched."
         return
     left = fitting[max(0, trials - len(initial_design.warm_start.starts)) :]
     begin = "its one trial goes" if trials == 1 else f"all of its {trials} trials go"
     untried = f" {', '.join(left)} will not be tried." if left else ""
-    kind = "published methods" if not initial_design.warm_start.starts else "published methods and warm-start trials"
     yield (
         f"this study searches nothing: {begin} to the first of {first} {kind}.{untried} "
         f"Set --trials above {first}, or search.published=[{fitting[0] if fitting else ''}]."

@@ -109,7 +109,7 @@ def _leaderboard(board: Leaderboard) -> ReportSection:
     return ReportSection(
         name="leaderboard",
         title="Leaderboard",
-        sentences=(board.verdict,) if board.verdict else (),
+        sentences=tuple(board.verdict.splitlines()),
         figures=(leaderboard_figure(board),) if board.rows else (),
         table=board.table()[[*_LEADERBOARD_COLUMNS]].rename(columns={"sentence": "what it is"}),
         note="Complete trials by what they are expected to score if they are trained again, with 95% intervals.",

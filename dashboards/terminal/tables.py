@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -62,11 +63,13 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     """Return the summary of a study and its trials, best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
-    parts: list[RenderableType] = [summary_text(board.summary, board.examples), Text(), Fitted(_board_rows, board)]
+    summary = replace(board.summary, best=None) if board.verdict else board.summary
+    parts: list[RenderableType] = [summary_text(summary, board.examples), Text()]
+    if board.verdict:
+        parts += [Text(board.verdict), Text()]
+    parts.append(Fitted(_board_rows, board))
     if board.front is not None and board.front.points:
         parts += [Text(), *_front(board.front, board.summary.metric)]
-    if board.verdict:
-        parts += [Text(), Text(board.verdict)]
     parts += [Text(line, "dim") for line in _legend(board)]
     return Group(*parts)
 

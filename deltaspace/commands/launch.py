@@ -139,10 +139,10 @@ def _report(result: "LaunchResult", storage: str, *, as_json: bool) -> int:
     name = result.study.name
     with reading(storage) as ledger:
         board = leaderboard(ledger, name, top=_ROWS)
-        said = closing(ranking_of(ledger, result.study), name, result.study.metric) if result.finished else ()
+        expected = closing(ranking_of(ledger, result.study), result.study.metric) if result.finished else ""
     told = {"study": name, "finished": result.finished, "reason": result.reason}
     answer(board, leaderboard_table, as_json=as_json, entries=lambda board: {**told, "leaderboard": board})
-    for line in said if not as_json else ():
-        say(line)
+    if expected and not as_json:
+        say(expected)
     again = f"deltaspace launch {shlex.quote(name)}"
     return ended(result, f" For more: {again} --trials N." if result.finished else f" To continue: {again}.")

@@ -10,6 +10,8 @@ from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.errors import InvalidEditError
+from search_space.forms.lowrank import LowRank
+from search_space.gates import Add, FixedScale
 from search_space.layers import AllLayers, LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.published import METHODS, PublishedMethod
 from search_space.words.dimensions import SideDimensions
@@ -108,6 +110,7 @@ def sentence(configuration: Configuration, shape: BackboneShape) -> str:
 
 
 _COMPARED_FIELDS = ("form", "write", "read", "insertion", "gate", "heads", "activation", "variant", "site", "layers")
+_LORA_GATES = {Add.name, FixedScale.name}
 _ABSENT = {"variant": "none", "site": "all", "layers": "all"}
 _SIDE_NAMES = ("attention", "FFN")
 _OTHER_NAMES = {"embed": "input", "global": "whole model"}
@@ -155,7 +158,10 @@ def _side_differences(side: str, ours: SideView | None, theirs: SideView | None)
     found = []
     for field in _COMPARED_FIELDS:
         mine, published = getattr(ours, field, None), getattr(theirs, field, None)
-        if mine != published and not (field == "activation" and None in (mine, published)):
+        # the scale of LoRA is one of its hyper-parameters, 1 without a gate
+        is_lora = [getattr(view, "form", None) for view in (ours, theirs)] == [LowRank.name] * 2
+        is_lora_scale = is_lora and {mine, published} == _LORA_GATES
+        if mine != published and not (field == "activation" and None in (mine, published)) and not is_lora_scale:
             mine, published = (value or _ABSENT.get(field) for value in (mine, published))
             found.append(f"{name} {field} {mine} instead of {published}")
     return found

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Never
 from search_space.json_text import read_json_text
 from search_space.published import HEAD_ONLY
 from studies import surrogate
+from studies.analysis.methods import method_of
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Estimate
 from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from studies.analysis.predictions import FeaturesByNumber
     from studies.ledger.ledger import Ledger
     from studies.surrogate.features import Features
-    from studies.surrogate.posterior import Posterior
+    from studies.surrogate.posterior import EstimatePosterior
     from studies.surrogate.structure_distances import Array
 
 FEWEST = FIRST_CHECKPOINT
@@ -69,6 +70,7 @@ class Estimates:
             complete are computed on access, all at once when iterated.
         lead: Lead of the best discovery; None without one, or without a complete published method.
         over_head: Lead of the best discovery over the task head alone; None if either is missing.
+        difference: Function from two trial numbers to the estimate of the first score minus the second; cached.
         joint: Function from trial numbers to means and covariance of their scores.
         posterior: The same function for any configurations.
     """
@@ -76,15 +78,18 @@ class Estimates:
     of: Mapping[int, Estimate]
     lead: Lead | None
     over_head: Lead | None
+    difference: "Callable[[int, int], Estimate]" = field(repr=False, compare=False)
     joint: "Callable[[Sequence[int]], tuple[Array, Array]]" = field(repr=False, compare=False)
     posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
 
 
-def _unknown(asked: Sequence[object]) -> Never:
-    raise LookupError(f"a study must have estimates before it is asked for those of {len(asked)}; it has none yet.")
+def _unknown(*_: object) -> Never:
+    raise LookupError("a study must have estimates before it is asked for one; it has none yet.")
 
 
-NO_ESTIMATES = Estimates(of=MappingProxyType({}), lead=None, over_head=None, joint=_unknown, posterior=_unknown)
+NO_ESTIMATES = Estimates(
+    of=MappingProxyType({}), lead=None, over_head=None, difference=_unknown, joint=_unknown, posterior=_unknown
+)
 """Estimates of a study with too few trials, and of confirmations."""
 
 
@@ -133,14 +138,15 @@ def cached_estimates(asked: _EstimateQuery) -> Estimates:
     """Return the estimates of a state of a study, cached in this process."""
     found = _Estimated(asked)
     complete = [trial for trial in asked.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
-    discovered = _best([trial for trial in complete if trial.method is None], found)
-    published = _best([trial for trial in complete if trial.method is not None], found)
+    discovered = _best([trial for trial in complete if method_of(trial) is None], found)
+    published = _best([trial for trial in complete if method_of(trial) is not None], found)
     head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
     lead, over_head = (found.lead(discovered, other) for other in (published, head))
     return Estimates(
         of=found,
         lead=lead,
         over_head=over_head,
+        difference=found.difference,
         joint=lambda numbers: found.model[0].joint(found.model[1](numbers)),
         posterior=lambda views: found.model[0].joint(views),
     )
@@ -219,7 +225,7 @@ class _Estimated(Mapping[int, Estimate]):
                 place.write_text(json.dumps({**kept, "sha256": self._sha256(kept)}), encoding="utf-8")
 
     @cached_property
-    def model(self) -> "tuple[Posterior, FeaturesByNumber]":
+    def model(self) -> "tuple[EstimatePosterior, FeaturesByNumber]":
         """Fitted posterior, and the function from trials to its inputs."""
         from studies.analysis.predictions import predictions_of
 
@@ -231,12 +237,16 @@ class _Estimated(Mapping[int, Estimate]):
         """Return the lead of a discovery over a published method, by their numbers; None if one is missing."""
         if discovered is None or published is None:
             return None
-        pair = f"{discovered} {published}"
+        return Lead(discovered=discovered, published=published, difference=self.difference(discovered, published))
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """Return the estimate of the first trial's score minus the second's."""
+        pair = f"{first} {second}"
         if pair not in self._leads:
             posterior, views_of = self.model
-            self._leads[pair] = posterior.difference(*views_of([discovered, published]))
+            self._leads[pair] = posterior.difference(*views_of([first, second]))
             self._keep()
-        return Lead(discovered=discovered, published=published, difference=self._leads[pair])
+        return self._leads[pair]
 
     def __getitem__(self, number: int) -> Estimate:
         """Return the estimate of a trial."""

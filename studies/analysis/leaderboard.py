@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from studies.analysis.estimates import Lead
 from studies.analysis.frames import frame
 from studies.analysis.fronts import Front, wanted_front
+from studies.analysis.methods import method_of
 from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of, shown
 from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary, summary_of
@@ -127,7 +128,7 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
     ranking = ranking_of(ledger, study)
     is_search = study.kind is StudyKind.SEARCH
     front = wanted_front(ledger, study, ranking) if is_search else None
-    said = [verdict(ranking, study.metric) if is_search else "", "" if front is None else trade(front, study.metric)]
+    said = [verdict(ranking, study) if is_search else "", "" if front is None else trade(front, study.metric)]
     shown = _shown(ranking.trials, top)
     return Leaderboard(
         summary=summary_of(ledger, study, ranking),
@@ -149,9 +150,10 @@ def _shown(trials: Sequence[RankedTrial], top: int | None) -> list[_Placed]:
     shown: list[_Placed] = []
     methods: set[str | None] = {None}
     for place, trial in enumerate(trials, start=1):
-        if top is None or place <= top or trial.method not in methods:
+        method = method_of(trial)
+        if top is None or place <= top or method not in methods:
             shown.append((place, trial))
-        methods.add(trial.method)
+        methods.add(method)
     return shown
 
 

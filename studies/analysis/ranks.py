@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from studies.analysis.estimates import NO_ESTIMATES, Estimates, counted_examples, estimates_of
+from studies.analysis.methods import method_of
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
@@ -100,7 +101,7 @@ def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
     estimate = ranking.estimates.of.get(trial.number)
     return {
         "number": trial.number,
-        "method": trial.method or DISCOVERED,
+        "method": method_of(trial) or DISCOVERED,
         "sentence": trial.description,
         "estimate": None if estimate is None else estimate.mean,
         "estimate_low": None if estimate is None else estimate.low,

@@ -1,41 +1,50 @@
-"""Verdict on a study in sentences: its lead over the published methods and over the task head alone."""
+"""Verdict on a study in sentences: what to use, what it is worth over plain LoRA and published methods, how sure."""
 
 import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
 from search_space.published import HEAD_ONLY
-from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE, Lead
+from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE
 from studies.analysis.fronts import Front
+from studies.analysis.methods import is_plain_lora, method_of
 from studies.analysis.ranks import Ranking
 from studies.history.noise import accuracy_error, binomial_error
 from studies.pruning.degenerate import has_collapsed
-from studies.records import RankedTrial, TrialState
+from studies.records import RankedTrial, StudyRecord, TrialState
 from studies.score_evidence import Z_95, Estimate
 
 WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 """Names of sizes in sentences."""
 
-_PLAIN_LORA = ("lora_qv", "lora_kv", "lora_ffn", "lora_attention", "lora_all")
-
 _ALIKE = 3
 """Number of trials with one score, to the last digit, from which on nothing counts as learned."""
 
+_HALF_A_POINT = 0.005
+_MOST_COMPARED = 50
+"""Number of smaller trials whose difference to the best one is computed."""
 
-def verdict(ranking: Ranking, metric: str) -> str:
-    """Return the lead of the best discovery and the counts of trials in sentences; empty without data.
+
+def verdict(ranking: Ranking, study: StudyRecord) -> str:
+    """Return the recommended trial, its leads, counts of trials and the next command, a line each; empty without data.
 
     Args:
         ranking: Ranking of the study's trials.
-        metric: Metric that is maximized.
+        study: Record of the study.
     """
-    nothing = _no_result_line(ranking, metric)
+    nothing = _no_result_line(ranking, study.metric)
     if nothing:
         return nothing
-    sentences = [*_lead_over_published(ranking, metric), *_lead_over_head(ranking, metric)]
+    best = ranking.best
+    if best is None or not any(method_of(trial) for trial in ranking.trials):
+        return ""
     collapsed = sum(has_collapsed(trial.reason) for trial in ranking.trials)
-    last = [f"{collapsed} of {len(ranking.trials)} trials collapsed."] if collapsed else []
-    return " ".join([*sentences, _discoveries(ranking), *last]) if sentences else ""
+    counts = _discoveries(ranking) + (f" {collapsed} of {len(ranking.trials)} trials collapsed." if collapsed else "")
+    if best.number not in ranking.estimates.of:
+        return "\n".join([*_by_score(ranking, best, study.metric), counts])
+    leads, smaller = " ".join(_leads(ranking, best)), _smaller(ranking, best)
+    answer = [_recommended(ranking, best, study.metric), leads, *smaller, counts, _next(ranking, best, study)]
+    return "\n".join(filter(None, answer))
 
 
 def _no_result_line(ranking: Ranking, metric: str) -> str:
@@ -58,46 +67,105 @@ def _no_result_line(ranking: Ranking, metric: str) -> str:
     return ""
 
 
-def _best(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], bool]) -> RankedTrial | None:
+def _first(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], object]) -> RankedTrial | None:
     return next(filter(is_one, trials), None)
 
 
-def _lead_over_published(ranking: Ranking, metric: str) -> Iterator[str]:
-    discovered = _best(ranking.complete, lambda trial: trial.method is None)
-    published = _best(ranking.complete, lambda trial: trial.method is not None)
-    if published is None:
-        return
-    if discovered is None:
-        if any(trial.method is None for trial in ranking.trials):
-            yield "Nothing better than the published methods was found: no discovery is complete."
-        return
-    lead = ranking.estimates.lead
-    if lead is None:
-        yield _by_score(discovered, published, ranking, metric)
-    else:
-        two = f"{_named(published)} is the best published method, trial {discovered.number} the best discovery"
-        yield f"{_by_estimate(lead, metric)} {two}."
-
-
 def _named(trial: RankedTrial) -> str:
-    return f"trial {trial.number}" if trial.method is None else f"{trial.method} (trial {trial.number})"
+    method = method_of(trial)
+    return f"trial {trial.number}" if method is None else f"{method} (trial {trial.number})"
 
 
-def _by_score(discovered: RankedTrial, published: RankedTrial, ranking: Ranking, metric: str) -> str:
-    """Return the difference of two scores, and that too few trials were measured for more."""
-    best, count = ranking.complete[0], len(ranking.trials)
-    highest = f"Trial {best.number}" if best.method is None else _named(best)
+# ---- with estimates
+
+
+def _recommended(ranking: Ranking, best: RankedTrial, metric: str) -> str:
+    known, named = ranking.estimates.of[best.number], "" if best.method is None else f"{best.method}, "
+    return (
+        f"Use trial {best.number}: {named}{best.description}. It has {known.mean:.4f} ± {known.reach:.4f} {metric} by "
+        f"estimate (95%), with {best.stored_parameters:,} parameters."
+    )
+
+
+def _leads(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
+    """Yield the leads over plain LoRA, over the best published method and over the task head alone."""
+    others = [one for one in ranking.complete if one is not best]
+    lora, rival = _first(others, is_plain_lora), _first(others, method_of)
+    if is_plain_lora(best):
+        yield from _lead_of_lora(ranking, best, others)
+    elif lora is not None:
+        yield _lead("plain LoRA", ranking, best, lora)
+        if ranking.estimates.difference(best.number, lora.number).low <= 0:
+            yield "LoRA is enough here: nothing is shown to be better."
+    if rival is not None and rival is not lora and not is_plain_lora(best):
+        yield _lead("the best published method", ranking, best, rival)
+    head = _first(others, lambda trial: trial.method == HEAD_ONLY.name)
+    if head is not None and head is not rival:
+        over = ranking.estimates.difference(best.number, head.number)
+        yield f"Over the task head alone (trial {head.number}) it is {_with_interval(over.mean, over.reach)}."
+
+
+def _lead(over: str, ranking: Ranking, best: RankedTrial, rival: RankedTrial) -> str:
+    difference = ranking.estimates.difference(best.number, rival.number)
+    chance = min(max(difference.chance, 0.01), 0.99)
+    worth = _with_interval(difference.mean, difference.reach)
+    return f"Over {over}, {_named(rival)}, it is {worth}, better with a probability of {chance:.0%}."
+
+
+def _lead_of_lora(ranking: Ranking, best: RankedTrial, others: Sequence[RankedTrial]) -> Iterator[str]:
+    """Yield that plain LoRA is the best, and the difference of the best other configuration."""
+    other = _first(others, lambda trial: not is_plain_lora(trial))
+    if other is None:
+        yield "That is plain LoRA."
+    else:
+        behind = ranking.estimates.difference(other.number, best.number)
+        worth = _with_interval(behind.mean, behind.reach)
+        yield f"That is plain LoRA, and it is enough here: the best other, {_named(other)}, is {worth} against it."
+
+
+def _smaller(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
+    """Yield the smallest trial that is not shown to be worse than the best by more than half a point."""
+    of, top = ranking.estimates.of, ranking.estimates.of[best.number]
+    tolerance = _HALF_A_POINT if abs(top.mean) <= 1 else 2 * _HALF_A_POINT * abs(top.mean)
+    words = "half a point" if abs(top.mean) <= 1 else "1%"
+    smaller = [one for one in ranking.complete if one.stored_parameters < best.stored_parameters]
+    # no difference is less certain than the sum of both
+    near = [one for one in smaller if top.mean - of[one.number].mean - top.reach - of[one.number].reach <= tolerance]
+    for one in sorted(near, key=lambda trial: trial.stored_parameters)[:_MOST_COMPARED]:
+        lost = ranking.estimates.difference(one.number, best.number)
+        if lost.high >= -tolerance:
+            yield (
+                f"The smallest trial not shown to be worse by more than {words} is {_named(one)} with "
+                f"{one.stored_parameters:,} parameters: {_with_interval(lost.mean, lost.reach)}."
+            )
+            return
+
+
+# ---- without estimates
+
+
+def _by_score(ranking: Ranking, best: RankedTrial, metric: str) -> Iterator[str]:
+    """Yield that too few trials were measured, and differences of single scores."""
+    discovered = _first(ranking.complete, lambda trial: method_of(trial) is None)
+    published = _first(ranking.complete, method_of)
+    highest = _named(best)
+    needed = f"estimates need {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete"
+    cannot = f"{highest[0].upper()}{highest[1:]} scored highest; {len(ranking.trials)} trials cannot tell"
+    yield f"{cannot} which is best: {needed}."
+    if discovered is None or published is None:
+        return
     own = "It" if best is discovered else f"The best discovery, {_named(discovered)},"
     other = f"{_named(published)}{', the best published method' if best is discovered else ''}"
     difference, reach = _score_difference(discovered, published, ranking)
     runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
     worth = f"{_with_interval(difference, reach)} {metric}{_on_the_same(reach)}"
-    needed = f"estimates need {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete"
-    return (
-        f"{highest} scored highest; {count} trials cannot tell which is best: {needed}. "
-        f"{own} has {worth} over {other}, going by {by}."
-    )
+    yield f"{own} has {worth} over {other}, going by {by}."
+    head = _first(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
+    if head is not None and head is not published:
+        difference, reach = _score_difference(discovered, head, ranking)
+        worth = f"{_with_interval(difference, reach)}{_on_the_same(reach)}"
+        yield f"Over the task head alone (trial {head.number}) it is {worth}."
 
 
 def _score_difference(one: RankedTrial, other: RankedTrial, ranking: Ranking) -> tuple[float, float | None]:
@@ -120,36 +188,9 @@ def _with_interval(difference: float, reach: float | None) -> str:
     return f"{difference:+.4f}" if reach is None else f"{difference:+.4f} ± {reach:.4f}"
 
 
-def _by_estimate(lead: Lead, metric: str) -> str:
-    difference = lead.difference
-    worth = f"{_with_interval(difference.mean, difference.reach)} {metric} by estimate (95%)"
-    if difference.low > 0:
-        return f"Something better than all published methods was found: {worth}."
-    if difference.mean > difference.deviation:
-        return f"Something was found that may be better than all published methods: {worth}; confirm it."
-    if difference.mean > 0:
-        return f"Nothing clearly better than the published methods was found: {worth}."
-    return f"Nothing better than the published methods was found: {worth}."
-
-
-def _lead_over_head(ranking: Ranking, metric: str) -> Iterator[str]:
-    """Yield the lead of the best discovery over the task head alone."""
-    discovered = _best(ranking.complete, lambda trial: trial.method is None)
-    head = _best(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
-    if discovered is None or head is None:
-        return
-    lead = ranking.estimates.over_head
-    if lead is None:
-        difference, reach = _score_difference(discovered, head, ranking)
-        worth = f"{_with_interval(difference, reach)}{_on_the_same(reach)}"
-    else:
-        worth = _with_interval(lead.difference.mean, lead.difference.reach)
-    yield f"Over the task head alone (trial {head.number}) it is {worth}."
-
-
 def _discoveries(ranking: Ranking) -> str:
     """Return how many discoveries ran to the end, were pruned, or failed."""
-    found = [trial for trial in ranking.trials if trial.method is None]
+    found = [trial for trial in ranking.trials if method_of(trial) is None]
     counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
     was = "was" if counts[TrialState.PRUNED] == 1 else "were"
     ended = {TrialState.PRUNED: f"{was} pruned", TrialState.FAILED: "failed"}
@@ -161,39 +202,24 @@ def _discoveries(ranking: Ranking) -> str:
     return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
 
 
-def closing(ranking: Ranking, study: str, metric: str) -> tuple[str, ...]:
-    """Return the certainty of the lead, the expected score on new data, and the command to confirm it.
-
-    It is empty without estimates.
-
-    Args:
-        ranking: Ranking of the study's trials.
-        study: Name of the study.
-        metric: Metric that is maximized.
-    """
-    lead = ranking.estimates.lead
-    if lead is None:
-        return ()
-    rival = next(trial for trial in ranking.trials if trial.number == lead.published)
-    chance = min(max(lead.difference.chance, 0.01), 0.99)
-    said = f"Trial {lead.discovered} is better than {rival.method} with a probability of {chance:.0%}."
-    lora = _best(ranking.complete, lambda trial: str(trial.method).partition(":")[0] in _PLAIN_LORA)
-    if lora is not None and lora.number != rival.number:
-        over = Estimate.of_difference(*ranking.estimates.joint([lead.discovered, lora.number]))
-        said += f" Over plain LoRA, {_named(lora)}, it is {_with_interval(over.mean, over.reach)} {metric}."
-    against = shlex.quote(str(rival.method))
-    confirm = f"To be sure: deltaspace confirm {study} --top 1 --seeds 5 --against {against}"
-    return said, *_on_new_data(ranking, metric), confirm
+def _next(ranking: Ranking, best: RankedTrial, study: StudyRecord) -> str:
+    """Return the command that confirms the best trial, against plain LoRA if the study has it."""
+    others = [trial for trial in ranking.complete if trial is not best]
+    rival = _first(others, is_plain_lora) or _first(others, method_of)
+    against = "" if rival is None else f" --against {shlex.quote(str(method_of(rival)))}"
+    return f"To be sure: deltaspace confirm {shlex.quote(study.name)} --top 1 --seeds 5{against}"
 
 
-def _on_new_data(ranking: Ranking, metric: str) -> Iterator[str]:
+def closing(ranking: Ranking, metric: str) -> str:
+    """Return the expected score of the best trial on new data in a sentence; empty without estimates."""
     expected = on_new_examples(ranking)
-    if expected is not None and ranking.best is not None and ranking.examples is not None:
-        yield (
-            f"On new examples of the same kind expect {expected.mean:.4f} ± {expected.reach:.4f} {metric} of trial "
-            f"{ranking.best.number} (95%): its estimate, with the sampling error of {ranking.examples.whole} "
-            "validation examples."
-        )
+    if expected is None or ranking.best is None or ranking.examples is None:
+        return ""
+    return (
+        f"On new examples of the same kind expect {expected.mean:.4f} ± {expected.reach:.4f} {metric} of trial "
+        f"{ranking.best.number} (95%): its estimate, with the sampling error of {ranking.examples.whole} "
+        "validation examples."
+    )
 
 
 def on_new_examples(ranking: Ranking) -> Estimate | None:

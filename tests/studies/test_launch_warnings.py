@@ -22,7 +22,7 @@ METHODS = ("lora_qv", "mam_adapter", "bitfit")
 
 
 def test_ordinary_study_has_no_warnings(space):
-    assert launch_warnings(space, InitialDesign(published=METHODS), trials=4) == ()
+    assert launch_warnings(space, InitialDesign(published=METHODS), trials=6) == ()
 
 
 def test_warning_counts_published_trials_and_names_left_out(space):
@@ -39,6 +39,12 @@ def test_warning_counts_published_trials_and_names_left_out(space):
     assert "bitfit will not be tried" in line
     # what does not fit takes no trial
     assert launch_warnings(space, InitialDesign(published=("lora_qv", "full_finetuning")), trials=2) == ()
+
+
+def test_few_searched_trials_are_counted(space):
+    assert launch_warnings(space, InitialDesign(published=METHODS), trials=5) == (
+        "3 of 5 trials are published methods; 2 are searched.",
+    )
 
 
 def test_published_only_study_has_no_discovery_warning(space):

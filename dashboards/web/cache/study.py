@@ -146,7 +146,7 @@ class WatchedStudy:
                 for number, count in ranking.seeds.items()
                 if count > 1
             },
-            "verdict": verdict(ranking, self.record.metric) if self.record.kind is StudyKind.SEARCH else "",
+            "verdict": verdict(ranking, self.record) if self.record.kind is StudyKind.SEARCH else "",
         }
 
     def view(

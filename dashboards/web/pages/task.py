@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from dashboards.web.cache.study import WatchedStudy
 from dashboards.web.pages.page import Page, PageRequest, study_facts
+from studies.analysis.methods import method_of
 from studies.analysis.ranks import mean_scores
 from studies.analysis.summaries import task_name
 from studies.records import StudyKind, TrialOutline
@@ -26,8 +27,8 @@ def _entry(study: WatchedStudy) -> Mapping[str, object]:
     return {
         **study_facts(study.record, {}),
         "counts": study.counts,
-        "discovered": _best([trial for trial in complete if trial.method is None]),
-        "published": _best([trial for trial in complete if trial.method is not None]),
+        "discovered": _best([trial for trial in complete if method_of(trial) is None]),
+        "published": _best([trial for trial in complete if method_of(trial) is not None]),
         "columns": columns,
         "rows": [[getattr(trial, name) for name in columns] for trial in complete],
     }

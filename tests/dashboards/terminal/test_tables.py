@@ -98,7 +98,7 @@ def test_board_has_estimates_scores_and_the_verdict(tmp_path):
     assert row.estimate_high is not None
     assert re.search(rf"{row.score:.4f} ± 0\.0\d{{3}} ×2", shown)
     assert f"{row.estimate:.4f} ± {row.estimate_high - row.estimate:.4f}" in shown
-    assert board.verdict in " ".join(shown.split())
+    assert " ".join(board.verdict.split()) in " ".join(shown.split())
     page = screen(trial_renderable(original))
     assert f"accuracy {row.score:.4f}, the mean of 2 trainings" in page
     assert f"with its own seed {original.record.score:.4f}, with others {planted.truth(2):.4f} (trial 40)" in page

@@ -2,27 +2,38 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from studies.analysis.estimates import NO_ESTIMATES, Estimates, Lead
+from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.analysis.ranks import Ranking, mean_scores, ranking_of
 from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
-from studies.records import ExampleCounts, RankedTrial, TrialState
+from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialState
 from studies.score_evidence import Estimate
 
 COLLAPSED = "rung 0 (25 steps): collapsed: its training loss has risen from 1.7 to 1.9"
 
 
 @pytest.fixture
+def study(sample_storage: str) -> StudyRecord:
+    with Ledger.open(sample_storage, read_only=True) as ledger:
+        return replace(ledger.study("sample"), name="reviews", metric="accuracy")
+
+
+@pytest.fixture
 def ranking(sample_storage: str) -> Ranking:
     with Ledger.open(sample_storage, read_only=True) as ledger:
         return ranking_of(ledger, ledger.study("sample"))
+
+
+@pytest.fixture
+def verdict_of(study: StudyRecord) -> Callable[..., str]:
+    """Return the verdict of a ranking with some changes."""
+    return lambda ranking, **changes: verdict(replace(ranking, **changes), study)
 
 
 def complete(ranking: Ranking, *scores: float) -> Ranking:
@@ -38,15 +49,15 @@ def with_scores(ranking: Ranking, trials: Sequence[RankedTrial], **changes: obje
     return replace(ranking, trials=tuple(trials), **counts, **changes)
 
 
-def test_equal_scores_are_described_as_constant_predictions(ranking: Ranking) -> None:
-    assert verdict(complete(ranking, 0.5092, 0.5092, 0.5092), "accuracy") == (
+def test_equal_scores_are_described_as_constant_predictions(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    assert verdict_of(complete(ranking, 0.5092, 0.5092, 0.5092)) == (
         "Nothing was learned: all 3 trials that ran to the end have the same accuracy, 0.5092, as constant predictions "
         "have."
     )
 
 
-def test_verdict_of_a_solved_task_recommends_a_harder_task(ranking: Ranking) -> None:
-    assert verdict(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False), "accuracy") == (
+def test_verdict_of_a_solved_task_recommends_a_harder_task(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    assert verdict_of(replace(complete(ranking, 1.0, 1.0, 1.0), is_constant=False)) == (
         "Nothing can be told apart: all 3 trials that ran to the end have the same accuracy, 1.0000. A harder task or "
         "more validation examples would show who is better."
     )
@@ -54,21 +65,17 @@ def test_verdict_of_a_solved_task_recommends_a_harder_task(ranking: Ranking) -> 
 
 @pytest.mark.parametrize("scores", [(0.5092, 0.5092), (0.5092, 0.5092, 0.5093)])
 def test_two_of_one_score_may_be_chance_and_one_that_differs_has_learned(
-    ranking: Ranking, scores: tuple[float, ...]
+    ranking: Ranking, verdict_of: Callable[..., str], scores: tuple[float, ...]
 ) -> None:
-    assert "learned" not in verdict(complete(ranking, *scores), "accuracy")
+    assert "learned" not in verdict_of(complete(ranking, *scores))
 
 
-def test_trials_that_collapsed_are_counted(ranking: Ranking) -> None:
-    text = verdict(ranking, "accuracy")
+def test_trials_that_collapsed_are_counted(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    text = verdict_of(ranking)
     assert "collapsed" not in text
     trials = tuple(replace(one, reason=COLLAPSED if one.reason else None) for one in ranking.trials)
     pruned = sum(one.reason is not None for one in trials)
-    assert verdict(replace(ranking, trials=trials), "accuracy") == f"{text} {pruned} of {len(trials)} trials collapsed."
-
-
-def verdict_of(ranking: Ranking, **changes: object) -> str:
-    return verdict(replace(ranking, **changes), "accuracy")
+    assert verdict_of(replace(ranking, trials=trials)) == f"{text} {pruned} of {len(trials)} trials collapsed."
 
 
 def with_head(ranking: Ranking, *scores: float) -> Ranking:
@@ -80,69 +87,103 @@ def with_head(ranking: Ranking, *scores: float) -> Ranking:
     return with_scores(ranking, sorted(trials, key=lambda one: -(one.score or 0)), estimates=NO_ESTIMATES)
 
 
-def lead(mean: float, deviation: float = 0.01) -> Lead:
-    return Lead(discovered=1, published=0, difference=Estimate(mean=mean, deviation=deviation))
-
-
 def _fail(which: object) -> Any:
     pytest.fail("not asked")
 
 
-def estimates(over_published: Lead, over_head: Lead | None = None) -> Estimates:
-    return Estimates(of={}, lead=over_published, over_head=over_head, joint=_fail, posterior=_fail)
+def estimated(ranking: Ranking, *trials: tuple[str | None, int, float, float]) -> Ranking:
+    """Rank complete trials with methods, sizes, and independent estimates, the best first."""
+    found = next(one for one in ranking.trials if one.method is None and one.score is not None)
+    of = {number: Estimate(mean=mean, deviation=deviation) for number, (*_, mean, deviation) in enumerate(trials)}
+
+    def difference(first: int, second: int) -> Estimate:
+        deviation = math.hypot(of[first].deviation, of[second].deviation)
+        return Estimate(mean=of[first].mean - of[second].mean, deviation=deviation)
+
+    shown = [
+        replace(found, number=number, method=method, stored_parameters=size, description=f"edits {number}", score=mean)
+        for number, (method, size, mean, _) in enumerate(trials)
+    ]
+    estimates = Estimates(of=of, lead=None, over_head=None, difference=difference, joint=_fail, posterior=_fail)
+    return with_scores(ranking, shown, estimates=estimates)
 
 
-def test_a_launch_ends_with_how_sure_its_discovery_is_and_how_to_be_sure(ranking: Ranking) -> None:
-    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
-    trials = tuple(replace(one, method="lora_qv") if one.number == 2 else one for one in with_head_alone.trials)
-    over_head = replace(lead(0.02, 0.02), published=0)
-    found = replace(estimates(over_head), joint=lambda _: (np.array([0.5, 0.46]), np.diag([4e-4, 0.0])))
-    assert closing(replace(with_head_alone, trials=trials, estimates=found), "reviews", "accuracy") == (
-        "Trial 1 is better than head_only with a probability of 84%. "
-        "Over plain LoRA, lora_qv (trial 2), it is +0.0400 ± 0.0392 accuracy.",
-        "To be sure: deltaspace confirm reviews --top 1 --seeds 5 --against head_only",
+DISCOVERY, LORA, ADAPTER = (
+    (None, 1200, 0.5, 0.003),
+    ("lora_all", 1100, 0.46, 0.004),
+    ("parallel_adapter_ffn", 1000, 0.44, 0.004),
+)
+
+
+def test_verdict_begins_with_what_to_use_and_its_leads(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    text = verdict_of(estimated(ranking, DISCOVERY, LORA, ADAPTER, ("head_only", 0, 0.4, 0.004)))
+    assert text.startswith(
+        "Use trial 0: edits 0. It has 0.5000 ± 0.0059 accuracy by estimate (95%), with 1,200 parameters.\n"
+        "Over plain LoRA, lora_all (trial 1), it is +0.0400 ± 0.0098, better with a probability of 99%. "
+        "Over the task head alone (trial 3) it is +0.1000 ± 0.0098.\n"
     )
-    next_to_lora = replace(lead(0.1), published=2)
-    text = closing(replace(with_head_alone, trials=trials, estimates=estimates(next_to_lora)), "reviews", "accuracy")
-    assert text[0] == "Trial 1 is better than lora_qv with a probability of 99%."
-    equal = replace(lead(0.0, 0.0), published=2)  # a discovery that is the method itself
-    text = closing(replace(with_head_alone, trials=trials, estimates=estimates(equal)), "reviews", "accuracy")
-    assert text[0] == "Trial 1 is better than lora_qv with a probability of 1%."
-    assert closing(with_head_alone, "reviews", "accuracy") == ()
+    assert text.endswith("To be sure: deltaspace confirm reviews --top 1 --seeds 5 --against lora_all")
+    assert "enough" not in text
+    assert "smallest" not in text
 
 
-def test_expected_test_score_includes_shared_example_error(ranking: Ranking) -> None:
-    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
-    found = replace(estimates(lead(0.02)), of={1: Estimate(mean=0.8, deviation=0.015)})
-    with_head_alone = replace(with_head_alone, estimates=found, examples=ExampleCounts(whole=400, rungs=100))
+def test_best_method_that_is_not_lora_is_compared_too(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    text = verdict_of(estimated(ranking, DISCOVERY, ("mam_adapter", 1100, 0.49, 0.004), LORA))
+    assert "Over plain LoRA, lora_all (trial 2), it is +0.0400 ± 0.0098" in text
+    assert "Over the best published method, mam_adapter (trial 1), it is +0.0100 ± 0.0098, better" in text
+
+
+def test_lora_is_enough_where_nothing_is_shown_to_be_better(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    near = verdict_of(estimated(ranking, DISCOVERY, ("lora_qv", 1100, 0.495, 0.004)))
+    assert "it is +0.0050 ± 0.0098, better with a probability of 84%. LoRA is enough here" in near
+    best = verdict_of(estimated(ranking, ("lora_all", 1100, 0.5, 0.003), (None, 1200, 0.49, 0.004)))
+    assert best.startswith("Use trial 0: lora_all, edits 0.")
+    assert "That is plain LoRA, and it is enough here: the best other, trial 1, is -0.0100 ± 0.0098 against" in best
+
+
+def test_method_at_another_rate_or_size_is_no_discovery(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    again = estimated(ranking, DISCOVERY, ("lora_all", 1100, 0.46, 0.004))
+    trials = [replace(again.trials[0], description="LoRA r=3, query+value (lora_qv)"), again.trials[1]]
+    text = verdict_of(with_scores(again, trials))
+    assert "That is plain LoRA." in text
+    assert "0 of 0 discoveries" in text
+
+
+def test_smallest_trial_that_loses_less_than_half_a_point_is_named(
+    ranking: Ranking, verdict_of: Callable[..., str]
+) -> None:
+    small, smallest = (None, 300, 0.496, 0.003), (None, 100, 0.47, 0.003)
+    text = verdict_of(estimated(ranking, DISCOVERY, small, LORA, smallest))
+    assert (
+        "The smallest trial not shown to be worse by more than half a point is trial 1 with 300 parameters: "
+        "-0.0040 ± 0.0083."
+    ) in text
+
+
+def test_launch_ends_with_the_score_to_expect_on_new_examples(ranking: Ranking) -> None:
+    found = replace(estimated(ranking, (None, 1200, 0.8, 0.015), LORA), examples=ExampleCounts(whole=400, rungs=100))
     # 0.8 * 0.2 / 400 is the square of 0.02, beside 0.015 a deviation of 0.025
-    assert closing(with_head_alone, "reviews", "accuracy")[1] == (
-        "On new examples of the same kind expect 0.8000 ± 0.0490 accuracy of trial 1 (95%): its estimate, with the "
+    assert closing(found, "accuracy") == (
+        "On new examples of the same kind expect 0.8000 ± 0.0490 accuracy of trial 0 (95%): its estimate, with the "
         "sampling error of 400 validation examples."
     )
+    assert closing(with_head(ranking, 0.4, 0.5, 0.45), "accuracy") == ""
 
 
-def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking) -> None:
+def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     text = verdict_of(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
     assert text == (
         "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy."
     )
 
 
-def test_gain_over_the_head_alone_has_an_interval(ranking: Ranking) -> None:
-    with_head_alone = with_head(ranking, 0.4, 0.5, 0.45)
-    text = verdict_of(with_head_alone, estimates=estimates(lead(0.05), lead(0.1, 0.02)))
-    # 1.96 standard deviations
-    assert "Over the task head alone (trial 0) it is +0.1000 ± 0.0392." in text
-
-
-def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) -> None:
+def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     few = with_head(ranking, 0.4, 0.5, 0.45)
     unknown = verdict_of(few, examples=None)
     method = next(one.method for one in few.trials if one.number == 2)
     assert unknown.startswith(
         "Trial 1 scored highest; 3 trials cannot tell which is best: estimates need 12 measured trials, 4 of them "
-        f"complete. It has +0.0500 accuracy over {method} (trial 2), the best published method, going by one score "
+        f"complete.\nIt has +0.0500 accuracy over {method} (trial 2), the best published method, going by one score "
         "each."
     )
     assert "Over the task head alone (trial 0) it is +0.1000." in unknown
@@ -158,7 +199,9 @@ def test_with_few_trials_the_interval_is_that_of_the_examples(ranking: Ranking) 
 
 
 @pytest.mark.parametrize("examples", [None, ExampleCounts(whole=1_000_000, rungs=1)])
-def test_few_trials_never_show_that_something_was_found(ranking: Ranking, examples: ExampleCounts | None) -> None:
+def test_few_trials_never_show_that_something_was_found(
+    ranking: Ranking, verdict_of: Callable[..., str], examples: ExampleCounts | None
+) -> None:
     text = verdict_of(with_head(ranking, 0.4, 0.9, 0.45), examples=examples)
     assert "cannot tell" in text
     assert "found" not in text
@@ -167,20 +210,7 @@ def test_few_trials_never_show_that_something_was_found(ranking: Ranking, exampl
     assert "The best discovery, trial 1, has -0.0500" in behind
 
 
-@pytest.mark.parametrize(
-    ("mean", "begins"),
-    [
-        (0.03, "Something better than all published methods was found: +0.0300 ± 0.0196"),
-        (0.015, "Something was found that may be better than all published methods: +0.0150 ± 0.0196"),
-        (0.005, "Nothing clearly better than the published methods was found: +0.0050 ± 0.0196"),
-        (-0.005, "Nothing better than the published methods was found: -0.0050 ± 0.0196"),
-    ],
-)
-def test_only_an_interval_above_zero_is_called_better(ranking: Ranking, mean: float, begins: str) -> None:
-    assert verdict_of(with_head(ranking, 0.4, 0.5, 0.45), estimates=estimates(lead(mean))).startswith(begins)
-
-
-def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking) -> None:
+def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     few = with_head(ranking, 0.4, 0.5, 0.45)
     found = next(one for one in few.trials if one.method is None)
     pruned = replace(found, number=9, state=TrialState.PRUNED, score=None, reason="rung 0 (25 steps): no good")

@@ -1,0 +1,22 @@
+"""Published methods among the trials of a study, also where the search proposed one itself."""
+
+import re
+
+from search_space.published import METHODS
+from studies.records import RankedTrial
+
+_EQUAL = re.compile(r"\((\w+)\)$")
+"""End of the description of a proposal that equals a method but for rates and sizes."""
+
+_PLAIN_LORA = "lora_"
+
+
+def method_of(trial: RankedTrial) -> str | None:
+    """Return the published method that a trial is at any learning rates and sizes; None for a discovery."""
+    equal = None if trial.method is not None else _EQUAL.search(trial.description)
+    return equal[1] if equal is not None and equal[1] in METHODS else trial.method
+
+
+def is_plain_lora(trial: RankedTrial) -> bool:
+    """Return whether a trial is LoRA at the targets of a published method."""
+    return str(method_of(trial)).startswith(_PLAIN_LORA)
