@@ -169,7 +169,7 @@ def _sizes(card: Card) -> Iterator[Figure]:
     yield Figure(
         name=card.name,
         title=card.question,
-        says=f"{len(rows)} complete trials by stored parameters. {' '.join(card.sentences)}",
+        says=f"Complete trials by stored parameters. {' '.join(card.sentences)}",
         data=[trace for trace in traces if trace["x"]],
         layout={"xaxis": across, "yaxis": axis(f"estimate of {card.metric}, 95% interval"), "height": 440},
     )

@@ -37,7 +37,7 @@ def cell_text(name: str, value: object, others: Mapping[str, object]) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "yes" if value else "not shown" if name == "matters" else "no"
     if isinstance(value, int):
         planned = others.get("planned") if name == "seeds" else None
         return f"{value:,}" if planned in (None, value) else f"{value} of {planned}"

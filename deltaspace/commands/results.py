@@ -1,5 +1,6 @@
 """Commands ``studies``, ``show``, ``best``, ``trial``, ``discover`` and ``report``, which read a storage."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -146,6 +147,7 @@ def discover(  # noqa: PLR0913 - one argument per option
     """
     from dashboards.terminal.discover import discovery_renderable
     from dashboards.terminal.layout import escape
+    from dashboards.terminal.text import states_text
     from studies.analysis.discover import discovered, knowledge_of, summary
     from studies.study_file.recorded_specification import recorded_space
 
@@ -153,7 +155,8 @@ def discover(  # noqa: PLR0913 - one argument per option
         knowledge = knowledge_of(ledger, study, recorded_space, seed=seed)
     cards = discovered(knowledge, views, against=against)
     said = () if views else summary(knowledge, cards)
-    title = f"[bold]{escape(study)}[/]: {len(knowledge.history)} trials, {knowledge.metric}"
+    counts = Counter(one.state for one in knowledge.history)
+    title = f"[bold]{escape(study)}[/]: trials {states_text(counts)}; scores are {escape(knowledge.metric)}"
     answer(
         cards,
         lambda cards: discovery_renderable(cards, title=title, summary=said, is_whole=is_whole),

@@ -132,7 +132,7 @@ class Hybrids:
             rates = [f"{end.peak_lrs[side]:.1e}" for end in self._ends]
             places = rates if same_range else [end.rate_place(side) for end in self._ends]
             if places[0] != places[1]:
-                before, after = rates if same_range else map("{} ({} of its range)".format, rates, places)
+                before, after = rates if rates[0] != rates[1] else map("{} of its range".format, places)
                 yield Change(side=side, dimension="learning rate", before=before, after=after)
 
     @cached_property

@@ -28,8 +28,8 @@ _DRAWS = 200
 _MOST_NAMED = 3
 _NOTE = (
     "share: total-effect Sobol index with its 95% interval; learning rates and attention's share of the budget are "
-    "choices, too. matters: yes if two values are shown to differ (95%); a large share with 'no' is likely important "
-    "but not proven."
+    "choices, too. matters: yes if two values are shown to differ (95%); a large share that is not shown to matter is "
+    "likely important."
 )
 
 STRUCTURAL: tuple[str, ...] = ("form", "write", "insertion", "gate", "heads", "activation", "scale")
@@ -81,10 +81,10 @@ def importance(knowledge: StudyPosterior) -> Card:
     """Return the card of every choice at every side, the most important first."""
     some = base(knowledge.measure)
     rows = [_row(knowledge, some, factor) for factor in factors(knowledge.measure, some)]
-    rows.sort(key=lambda row: (-row["matters"], -row["share"]))
-    sentences, shown = _sentences(rows, knowledge), sum(row["matters"] for row in rows)
+    rows.sort(key=lambda row: -row["share"])
+    shown = max([min(_MOST_NAMED, len(rows)), *(place for place, row in enumerate(rows, 1) if row["matters"])])
     own: dict[str, Any] = {"name": "matters", "question": QUESTION, "note": _NOTE, "metric": knowledge.metric}
-    return Card.of(rows, sentences=sentences, shown=shown, **own)
+    return Card.of(rows, sentences=_sentences(rows), shown=shown, **own)
 
 
 def _row(knowledge: StudyPosterior, some: Sequence[EncodedConfiguration], factor: Factor) -> dict[str, Any]:
@@ -114,19 +114,17 @@ def _differ(draws: Array, factor: Factor) -> bool:
     return bool(middle @ precision @ middle > np.quantile(distances, LEVEL))
 
 
-def _sentences(rows: Sequence[dict[str, Any]], knowledge: StudyPosterior) -> tuple[str, ...]:
-    matter = [
-        f"{row['choice']} ({row['low']:.0%} to {row['high']:.0%} of the variance)" for row in rows if row["matters"]
-    ][:_MOST_NAMED]
-    small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL]
-    leading = sorted(rows, key=lambda row: -row["share"])[:_MOST_NAMED]
-    shares = f"{leading[-1]['share']:.0%}–{leading[0]['share']:.0%} of the variance" if leading else ""
+def _sentences(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the rank of the choices with its evidence, and the small ones."""
+    if not rows:
+        return ()
+    leading, matter = rows[:_MOST_NAMED], [row["choice"] for row in rows if row["matters"]]
     choices = listed([row["choice"] for row in leading])
-    sentences = (
-        [f"Choices shown to matter: {listed(matter)}."]
-        if matter
-        else [f"Most important by estimate: {choices} ({shares}); no single value is shown to be better yet."]
-    )
+    shares = f"{leading[-1]['share']:.0%}–{leading[0]['share']:.0%} of the variance"
+    evidence = f"shown to matter: {listed(matter)}" if matter else "no single value is shown to be better yet"
+    look = "look" if len(leading) > 1 else "looks"
+    sentences = [f"{choices[0].upper()}{choices[1:]} {look} most important ({shares}); {evidence}."]
+    small = [row["choice"] for row in rows if not row["matters"] and row["high"] < SMALL]
     if small:
         sentences.append(f"Choices that hardly matter, less than {SMALL:.0%} of the variance each: {listed(small)}.")
     return tuple(sentences)

@@ -123,11 +123,6 @@ class StudyPosterior:
         """Return trials in the order of their posterior means."""
         return [trials[place] for place in np.argsort(-self.expected_means(trials), kind="stable")]
 
-    @property
-    def trials(self) -> str:
-        """Number of measured trials as the subject of a sentence: ``60 trials``."""
-        return f"{sum(bool(readings) for _, readings in self.history.entries())} trials"
-
     def candidate(self, trial: TrialRecord) -> Candidate:
         """Return a trial as a candidate."""
         peak_lrs = trial.attention_learning_rate, trial.ffn_learning_rate

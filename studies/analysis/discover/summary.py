@@ -33,9 +33,7 @@ def _lead(knowledge: StudyPosterior) -> str:
     if not own or not published:
         winner = knowledge.winner
         mean = float(knowledge.expected([winner])[0][0])
-        return (
-            f"The best of {len(knowledge.complete)} complete trials is {_name(winner)}: {mean:.4f} {knowledge.metric}."
-        )
+        return f"The best trial is {_name(winner)}: {mean:.4f} {knowledge.metric} expected."
     one, other = knowledge.best_of(own), knowledge.best_of(published)
     gap = Estimate.of_difference(*knowledge.expected([one, other]))
     if gap.low > 0:

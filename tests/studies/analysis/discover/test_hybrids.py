@@ -39,6 +39,13 @@ def test_each_difference_is_described_once(space):
     assert list(map(str, Hybrids(one, other, space).changes)) == ["FFN insertion parallel instead of sequential"]
 
 
+def test_change_of_a_learning_rate_is_given_in_rates(space):
+    one, other = published(space, "lora_qv", 1), published(space, "prefix_tuning", 2)
+    peak_lrs = [f"{end.attention_learning_rate:.1e}" for end in (one, other)]
+    words = str(Hybrids(one, other, space).changes[-1])
+    assert words == f"attention learning rate {peak_lrs[1]} instead of {peak_lrs[0]}"
+
+
 def test_hybrid_changes_one_decision_and_refits_the_size(space):
     one, other = published(space, "mam_adapter"), published(space, "pa_attn_plus_pa_ffn")
     hybrids = Hybrids(one, other, space)
