@@ -118,7 +118,8 @@ def _best_line(progress: Progress, width: int) -> Text:
     aside = f"  [dim]{references}[/]" if references else ""
     best = progress.best
     if best is None:
-        return _line(f"[dim]no trial is complete yet[/]{aside}")
+        compared = "compared when all trials have ended" if progress.counts.get(TrialState.COMPLETE) else ""
+        return _line(f"[dim]{compared or 'no trial is complete yet'}[/]{aside}")
     curve = sparkline(progress.course, until=progress.ended, width=8 if width < _MIDDLE_WIDTH else 24)
     score = measured_text(best.score, progress.examples)
     metric = escape(progress.metric)

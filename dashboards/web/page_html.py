@@ -12,7 +12,7 @@ from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Page
 from search_space.words.ports import PORT_NAMES
 from studies.analysis.visible import visible
-from studies.records import StudyRecord
+from studies.records import StudyKind, StudyRecord
 
 STATIC = Path(str(files("dashboards.web"))) / "static"
 
@@ -42,11 +42,16 @@ def render_page(page: Page, study: StudyRecord | None, *, is_live: bool, may_wri
         is_live: Whether a server answers; otherwise the page is a file with its data next to it.
         may_write: Whether notes, tags and requests to stop are accepted.
     """
+    is_search = study is None or study.kind is StudyKind.SEARCH
     up = "./" if page.name in ("live", "studies") else "../"
     root = f"{up}../../" if study is not None and is_live else up
     return _TEMPLATES.get_template("page.html").render(
         page=page,
-        pages=[one for one in PAGES if one.of_study and one.is_listed and (is_live or one.is_exported)],
+        pages=[
+            one
+            for one in PAGES
+            if one.of_study and one.is_listed and (is_live or one.is_exported) and (is_search or one.of_confirmation)
+        ],
         base="" if study is None else up,
         root=root,
         api=f"{root}api/studies/{study.id}/" if study is not None and is_live else f"{root}api/",

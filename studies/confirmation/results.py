@@ -250,14 +250,11 @@ def _verdict(
     interval = f"{LEVEL:.0%}: {_signed(comparison.low)} to {_signed(comparison.high)}"
     test = f"{comparison.pairs} seeds, p = {p_words(comparison.adjusted_p)} after Holm"
     figures = f"{measure(result.metric)} {_signed(comparison.difference)} ({interval}; {test})"
+    if comparison.smallest_adjusted_p > ALPHA:
+        needed = f"{comparison.pairs} seeds are too few for the test: --seeds {least_seeds(len(result.comparisons))}"
+        return f"{who} against {comparison.baseline} on test: {figures}; {needed}."
     if comparison.verdict is ConfirmationVerdict.NOT_SHOWN:
-        needed = least_seeds(len(result.comparisons))
-        more = (
-            f"{comparison.pairs} seeds are too few for the test to confirm it: --seeds {needed}"
-            if comparison.smallest_adjusted_p > ALPHA
-            else "the test does not confirm it"
-        )
-        return f"{who} against {comparison.baseline} on test: {figures}; {more}."
+        return f"{who} against {comparison.baseline} on test: {figures}; the test does not confirm it."
     verb = {"beats": "beats", "loses": "loses to", "ties": "ties with"}[comparison.verdict]
     shown = "; no difference is shown" if comparison.verdict is ConfirmationVerdict.TIES else ""
     return f"{who} {verb} {comparison.baseline} on test: {figures}{shown}."
@@ -335,7 +332,3 @@ def _on_statistics(result: ConfirmationResult) -> Iterator[str]:
         f"Verdict: permutation test ({tests}), Holm-corrected, α = {ALPHA}. With so few seeds the bootstrap "
         "interval is too narrow. Both are about new seeds, not new test data."
     )
-    powerless = [one for one in result.comparisons if one.smallest_adjusted_p > ALPHA]
-    if powerless:
-        note = power_note(min(one.pairs for one in powerless), len(result.comparisons))
-        yield note or "Too few pairs are left to show a difference."

@@ -416,6 +416,17 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     ]
 
 
+def test_page_of_a_confirmation_is_its_comparison(look):
+    look.open("studies/2/")
+    look.wait_for_text("#page h2", "planted-confirm")
+    assert look.text("nav").split() == ["Overview", "Timeline", "Query"]
+    assert "against mam_adapter on test: accuracy +0.0300" in look.text("#page .verdict")
+    link = look.page.get_by_role("region", name="Configurations").get_by_role("link").first
+    assert str(link.get_attribute("href")).endswith("studies/1/trial/?number=5")
+    assert look.page.locator(".tile").all_inner_texts()[0].split("\n")[:2] == ["Trials ended", "12 / 12"]
+    assert "Best" not in " ".join(look.page.locator(".tile, figcaption").all_inner_texts())
+
+
 def test_studies_of_a_task_stand_side_by_side(opened, tmp_path):
     url = f"sqlite:///{tmp_path / 'several.db'}"
     first = Planted(url, 6)

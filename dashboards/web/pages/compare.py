@@ -13,4 +13,4 @@ def _difference(request: PageRequest) -> object:
     return {"evidence": paired_difference(study.ledger, study.record.name, first, second)}
 
 
-PAGE = Page(name="compare", title="Compare", answers={"differences/*.json": _difference})
+PAGE = Page(name="compare", title="Compare", answers={"differences/*.json": _difference}, of_confirmation=False)

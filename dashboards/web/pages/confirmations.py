@@ -1,27 +1,29 @@
 """Confirmations of a study: fresh seeds, measured on the test split."""
 
+from collections.abc import Sequence
+
 from dashboards.confirmations import ConfirmationCard, confirmation_card
 from dashboards.figures.confirmations import confirmation_figure
 from dashboards.terminal.frames import frame_cells
 from dashboards.web.pages.page import Page, PageRequest
-from studies.confirmation.results import confirmation_results
+from studies.confirmation.results import confirmation_result
+from studies.records import StudyKind
 
 
 def _confirmations(request: PageRequest) -> object:
-    """Return the confirmations of a study; for a confirmation, those of its search."""
-    record = request.study.record
-    key = record.id if record.parent_id is None else record.parent_id
-    study = request.storage.study(key)
-    own = [one for one in request.storage.studies() if one.record.parent_id == key]
-    state = tuple((one.record.id, one.refresh()) for one in own)
-    found = study.view("confirmations", lambda: _results(request, study.record.name), state=state, waits=request.waits)
+    """Return the confirmations of a study; for a confirmation, itself."""
+    study = request.study
+    key, is_search = study.record.id, study.record.kind is StudyKind.SEARCH
+    own = [one for one in request.storage.studies() if one.record.parent_id == key] if is_search else [study]
+    names, state = [one.record.name for one in own], tuple((one.record.id, one.refresh()) for one in own)
+    found = study.view("confirmations", lambda: _results(request, names), state=state, waits=request.waits)
     if found is None:
         return {"pending": True, "confirmations": []}
     return {"pending": False, "problem": found.problem, "confirmations": found.value}
 
 
-def _results(request: PageRequest, name: str) -> object:
-    return [_entry(confirmation_card(result)) for result in confirmation_results(request.storage.ledger, name)]
+def _results(request: PageRequest, names: Sequence[str]) -> object:
+    return [_entry(confirmation_card(confirmation_result(request.storage.ledger, name))) for name in names]
 
 
 def _entry(card: ConfirmationCard) -> dict[str, object]:
@@ -46,4 +48,9 @@ def _entry(card: ConfirmationCard) -> dict[str, object]:
     }
 
 
-PAGE = Page(name="confirmations", title="Confirmations", answers={"confirmations.json": _confirmations})
+PAGE = Page(
+    name="confirmations",
+    title="Confirmations",
+    answers={"confirmations.json": _confirmations},
+    of_confirmation=False,
+)

@@ -42,4 +42,5 @@ PAGE = Page(
     title="Discover",
     answers={"views.json": _views, "views/*.json": _view},
     stars={"views/*.json": lambda _: ANALYSES},
+    of_confirmation=False,
 )

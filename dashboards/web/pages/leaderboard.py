@@ -2,4 +2,4 @@
 
 from dashboards.web.pages.page import Page
 
-PAGE = Page(name="leaderboard", title="Leaderboard", answers={})
+PAGE = Page(name="leaderboard", title="Leaderboard", answers={}, of_confirmation=False)

@@ -46,6 +46,7 @@ class Page:
         title: Title in the navigation.
         of_study: Whether every study has one.
         is_listed: Whether the navigation contains it.
+        of_confirmation: Whether the navigation of a confirmation contains it; its trials are seeds, not to be ranked.
         answers: Functions by the name of their data below ``api/``; one ``*`` in a name stands for any text.
         stars: Values of the ``*`` in an export, by name of the data; without an entry the data are not exported.
         is_exported: Whether it works without a server.
@@ -57,6 +58,7 @@ class Page:
     stars: Mapping[str, Callable[[PageRequest], Iterable[object]]] = field(default_factory=dict)
     of_study: bool = True
     is_listed: bool = True
+    of_confirmation: bool = True
     is_exported: bool = True
 
 
@@ -72,7 +74,7 @@ def study_facts(record: StudyRecord, names: Mapping[int, str]) -> dict[str, obje
         names: Names of the studies by key.
     """
     planned = record.specification.get("trials")
-    plain = ("id", "name", "metric", "budget_parameters", "backbone_parameters", "created_at")
+    plain = ("id", "name", "metric", "budget_parameters", "backbone_parameters", "created_at", "parent_id")
     return {
         **{name: getattr(record, name) for name in plain},
         "task": task_name(record),

@@ -22,8 +22,7 @@ def _remark(request: PageRequest, record: StudyRecord) -> dict[str, object]:
 
 def _entry(record: StudyRecord, tally: TrialTally, names: dict[int, str]) -> dict[str, object]:
     facts = study_facts(record, names)
-    planned = facts["planned"] or sum(tally.counts.values())
-    return {**facts, "planned": planned, "counts": tally.counts, "best": tally.best, "ended_at": tally.ended_at}
+    return {**facts, "counts": tally.counts, "best": tally.best, "ended_at": tally.ended_at}
 
 
 PAGE = Page(name="studies", title="Studies", of_study=False, answers={"studies.json": _studies}, is_exported=False)

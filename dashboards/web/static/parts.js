@@ -90,7 +90,7 @@ export function frameTable(name, caption, { columns: names, rows, texts }, base,
     const isInterval = hasInterval && name === "low";
     const isNumber = isInterval || entries.some((row) => typeof row[name] === "number");
     const text = (row) => (isInterval && row.low !== null ? `${row.texts[place]} to ${row.texts[names.indexOf("high")]}` : row.texts[place]);
-    const cell = (row) => (name === "trial" && row[name] !== null ? trialLink(base, row[name]) : told(text(row)));
+    const cell = (row) => (name === "trial" && row[name] !== null && base !== null ? trialLink(base, row[name]) : told(text(row)));
     return { name, title: isInterval ? "95%" : words(name), isNumber, value: (row) => row[name], cell, kind: entries.some((row) => String(row[name] ?? "").length > 40) ? "words" : "tight" };
   });
   const table = new Table(columns, { caption, name, number: isMarked && names.includes("trial") ? (row) => row.trial : null });

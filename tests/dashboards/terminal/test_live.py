@@ -9,6 +9,7 @@ from support.screens import WIDTHS, kept, picture, screen
 from support.shown_progress import RUNNING, running, shown_progress
 
 from dashboards.terminal.live import LiveView, left_text, times_text
+from studies.records import TrialState
 from studies.runtime.progress import Progress, TimeLeft
 
 HEIGHTS = {80: 24, 120: 40, 200: 50}
@@ -52,6 +53,12 @@ def test_those_that_have_come_furthest_are_shown_where_not_all_can_be():
 def test_loss_in_place_of_the_metric_is_marked():
     one = replace(RUNNING[1], score=-2.25, is_by_loss=True)
     assert "loss 2.2500" in shown(replace(shown_progress(), running=(one,)))
+
+
+def test_confirmation_with_complete_trials_has_no_best_one_yet():
+    progress = replace(shown_progress(), top=(), course=())
+    assert "compared when all trials have ended" in shown(progress)
+    assert "no trial is complete yet" in shown(replace(progress, counts=dict.fromkeys(TrialState, 0)))
 
 
 def test_scores_without_noise_have_no_interval():

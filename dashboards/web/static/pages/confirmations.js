@@ -5,10 +5,16 @@ import { Plot } from "../plots.js";
 import { frameTable, watched } from "../parts.js";
 
 export async function show(page) {
-  const { place, base, api, problem } = page;
+  const draw = comparisons(page, page.place);
+  await watched(page, draw);
+  onChange(() => draw().catch(page.problem));
+}
+
+/** A function that fills a place with the confirmations of a study, or with the one that the study is. */
+export function comparisons({ base, api }, place) {
   const plots = new Map();
   let known = "";
-  const draw = async () => {
+  return async () => {
     const found = await ask(`${api}confirmations.json`);
     const text = JSON.stringify(found);
     if (text === known) return;
@@ -18,8 +24,6 @@ export async function show(page) {
     else if (found.confirmations.length === 0) fill(place, h("p", {}, "No confirmation yet. ", h("code", {}, "deltaspace confirm"), " trains the winners with fresh seeds and measures them on the test split."));
     else fill(place, found.confirmations.map((one) => section(one, base, plots)));
   };
-  await watched(page, draw);
-  onChange(() => draw().catch(problem));
 }
 
 function section({ name, standing, sentences, notes, figure, scores, tables }, base, plots) {

@@ -7,17 +7,19 @@ import { Plot } from "../plots.js";
 import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, scoreText, states, tile, trialColumns, trialLink, watched } from "../parts.js";
 import { Remarks, stopButton } from "../remarks.js";
 import { Table } from "../table.js";
+import { comparisons } from "./confirmations.js";
 
 const RECENT = 30;
 const POINTS = 2000;
 
 export async function show(page) {
-  const { place, base, api, isLive, problem } = page;
+  const { place, root, base, api, isLive, problem } = page;
   const remarks = new Remarks(page);
-  const parts = { head: h("div"), running: h("section"), ended: h("section"), events: h("section") };
+  const parts = { head: h("div"), compared: h("div"), plots: h("div", { class: "grid two" }), running: h("section"), ended: h("section"), events: h("section") };
   const history = new Plot("Scores as trials ended", { hint: "One point per trial; line: best so far (mean over seeds where a trial was repeated). Diamonds: published methods." });
   const curves = new Plot("Curves", { hint: "Running trials, marked trials and the best ten. Dotted lines: steps at which trials are compared." });
-  fill(place, parts.head, remarks.element, pickedBar(base), h("div", { class: "grid two" }, curves.element, history.element), parts.running, parts.ended, parts.events);
+  fill(place, parts.head, remarks.element, parts.compared, pickedBar(base), parts.plots, parts.running, parts.ended, parts.events);
+  let compare = null;
   let now = null;
   let tables = null;
 
@@ -26,8 +28,14 @@ export async function show(page) {
     tables ??= tablesOf(trials, page, () => now);
     head(parts.head, trials, now, page);
     remarks.show(trials, null);
-    drawHistory(history, trials);
-    await drawCurves(curves, trials, api, isLive);
+    if (trials.study.confirms === null) {
+      if (!history.element.isConnected) parts.plots.append(curves.element, history.element);
+      drawHistory(history, trials);
+      await drawCurves(curves, trials, api, isLive);
+    } else {
+      compare ??= comparisons({ ...page, base: isLive ? `${root}studies/${trials.study.parent_id}/` : null }, parts.compared);
+      await compare();
+    }
     drawRunning(parts.running, trials, now, tables);
     const recent = trials.rows.filter((one) => one.ended_at !== null).sort((one, other) => other.ended_at - one.ended_at || other.number - one.number);
     fill(parts.ended, h("h2", {}, "Last ended trials"), tables.ended.show(recent.slice(0, RECENT)));
@@ -40,7 +48,7 @@ export async function show(page) {
   const trials = await watched(page, draw);
   onChange(() => {
     Object.values(tables).forEach((table) => table.draw());
-    drawCurves(curves, trials, api, isLive).catch(problem);
+    if (curves.element.isConnected) drawCurves(curves, trials, api, isLive).catch(problem);
   });
 }
 
@@ -77,6 +85,7 @@ function head(place, trials, now, page) {
   const ended = now.counts.complete + now.counts.pruned + now.counts.failed;
   const left = now.pace !== null && study.planned > ended && now.counts.running ? now.pace * (study.planned - ended) : null;
   const known = best ? trials.estimates.get(best.number) : null;
+  const isSearch = study.confirms === null;
   const awaited = ranking === null && now.counts.complete > 0 ? "being computed …" : "";
   fill(
     place,
@@ -86,10 +95,10 @@ function head(place, trials, now, page) {
     h(
       "div",
       { class: "tiles" },
-      tile("Trials ended", `${count(ended)} / ${count(study.planned ?? trials.rows.length)}`, left === null ? (now.counts.running ? "" : "no trial is running") : `about ${duration(left)} left`),
-      tile("Best trial", best ? scoreText(best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
-      tile("Estimate of the best trial", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "needs 12 measured trials"),
-      tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
+      tile("Trials ended", `${count(ended)} / ${count(Math.max(study.planned ?? 0, trials.rows.length))}`, left === null ? (now.counts.running ? "" : "no trial is running") : `about ${duration(left)} left`),
+      isSearch && tile("Best trial", best ? scoreText(best) : "–", best ? [trialLink(base, best.number), " ", told(best.method ?? "discovered")] : awaited || "no trial is complete yet"),
+      isSearch && tile("Estimate of the best trial", known ? estimate(known.mean, known.reach) : "–", known ? "if trained again, 95%" : awaited || "needs 12 measured trials"),
+      isSearch && tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
     ),
     ranking?.verdict ? h("p", { class: "verdict" }, told(ranking.verdict)) : null,
