@@ -93,7 +93,7 @@ def _gains(rows: Entries, metric: str) -> Figure:
     return Figure(
         name="winner-gains",
         title="What each step gains, with 95% intervals",
-        says=f"{len(rows)} gains; {sum(are_clear)} intervals do not contain zero.",
+        says=f"Intervals that exclude zero: {sum(are_clear)} of {len(rows)}.",
         data=[_intervals(rows, labels, "gain", are_clear)],
         layout=rows_layout(labels, metric, shapes=[zero_line()]),
     )
@@ -189,7 +189,13 @@ def _size_axis(rows: Entries) -> tuple[Mapping[int, int], Mapping[str, Any]]:
     names = [f"{ordered[place]['parameters']:,}" for place in shown]
     return (
         {row["trial"]: place for place, row in enumerate(ordered)},
-        axis("trials by stored parameters, side by side", tickvals=shown, ticktext=names, tickangle=0, zeroline=False),
+        axis(
+            "trials ordered by stored parameters (equal spacing)",
+            tickvals=shown,
+            ticktext=names,
+            tickangle=0,
+            zeroline=False,
+        ),
     )
 
 

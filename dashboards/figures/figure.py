@@ -22,7 +22,7 @@ from dashboards.colours import (
 
 Traces = Sequence[Mapping[str, Any]]
 
-_ROW_PIXELS, _LINE_PIXELS = 50, 18
+_ROW_PIXELS, _LINE_PIXELS = 32, 18
 _LEAST_PIXELS = 150
 _LINE, _LINES = 44, 2
 
@@ -120,7 +120,7 @@ def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, An
             "xanchor": "left",
             "y": -row,
             "yanchor": "bottom",
-            "yshift": 11,
+            "yshift": 7,
             "showarrow": False,
             "align": "left",
         }

@@ -147,7 +147,7 @@ def _place(view: SideView | None) -> str | None:
 
 
 def _whole_side(side: str, ours: SideView | None, theirs: SideView | None) -> str:
-    mine, published = (view.form if view else "nothing" for view in (ours, theirs))
+    mine, published = (view.form if view else "none" for view in (ours, theirs))
     names = [name for name in map(_place, (ours, theirs)) if name in _OTHER_NAMES.values()]
     return f"{names[0] if names else side} {mine} instead of {published}"
 

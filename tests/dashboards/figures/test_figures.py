@@ -60,6 +60,15 @@ def test_the_waterfall_leads_from_the_method_to_the_winner(figures):
     assert beginning["x"] == pytest.approx([bars["base"][0]])
 
 
+def test_sixteen_intervals_fit_a_screen():
+    assert rows_layout(["form at attention"] * 16, "share")["height"] < 650
+
+
+def test_forms_have_colours_and_a_missing_one_is_grey():
+    channels = {form: {tone[at : at + 2] for at in (1, 3, 5)} for form, tone in FORM_COLOURS.items()}
+    assert [form for form, found in channels.items() if len(found) == 1] == ["none"]
+
+
 def test_trials_that_all_use_the_budget_stand_side_by_side(cards):
     (card,) = [one for one in cards if one.name == "sizes"]
     points = card.points.assign(parameters=[9_000, *(599_000 + place // 4 for place in range(len(card.points) - 1))])

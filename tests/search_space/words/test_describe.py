@@ -191,9 +191,9 @@ def test_differences_are_listed_by_dimension(roberta):
 @pytest.mark.parametrize(
     ("configuration", "method", "phrase"),
     [
-        (of(PREFIX), "mam_adapter", "FFN nothing instead of bottleneck"),
-        (MAM, "prefix_tuning", "FFN bottleneck instead of nothing"),
-        (of(ADAPTER), "mam_adapter", "attention nothing instead of softmax_memory"),
+        (of(PREFIX), "mam_adapter", "FFN none instead of bottleneck"),
+        (MAM, "prefix_tuning", "FFN bottleneck instead of none"),
+        (of(ADAPTER), "mam_adapter", "attention none instead of softmax_memory"),
     ],
 )
 def test_a_missing_side_weighs_as_much_as_three_differences(configuration, method, phrase, roberta):
