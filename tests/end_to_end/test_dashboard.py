@@ -151,6 +151,22 @@ def test_pages_show_their_study_fit_and_are_accessible(opened, address, tmp_path
                 _make_small(picture)
 
 
+def test_phone_has_what_a_trial_is_its_score_and_the_current_tab_in_view(opened, address):
+    ends = "(some) => some.map((one) => one.getBoundingClientRect()).map((one) => [one.left, one.right])"
+    with tab(opened, address, width=400) as look:
+        look.open("")
+        (_, right) = look.page.eval_on_selector_all("tbody td:has-text('accuracy')", ends)[0]
+        assert right <= 400
+        look.open(PATHS["leaderboard"])
+        wait_for_trials(look, range(47))
+        for title in ("Score", "Configuration"):
+            (_, right) = look.page.eval_on_selector_all(f"#board th:has-text('{title}')", ends)[0]
+            assert right <= 400, title
+        look.open(PATHS["confirmations"])
+        (left, right) = look.page.eval_on_selector_all("nav [aria-current]", ends)[0]
+        assert 0 <= left < right <= 400
+
+
 def _make_small(picture: Path) -> None:
     """Reduce the colours of a picture as far as they stay distinguishable."""
     from PIL import Image
@@ -252,6 +268,46 @@ _IS_MARKED = """([plot, number]) => {
 }"""
 
 
+def test_two_parameters_are_shown_by_score_rank_and_contours(look, trials):
+    look.open(PATHS["leaderboard"]).settle()
+    wait_for_ranking(look)
+    traces = "() => document.querySelector('.slice .plot').data"
+    points = f"({traces})().at(-1)"
+    scores = look.page.evaluate(f"() => {points}.marker.color")
+    look.page.locator("[name=by]").select_option("rank")
+    look.page.wait_for_function(f"() => Math.max(...{points}.marker.color) === 1")
+    ranks = look.page.evaluate(f"() => {points}.marker.color")
+    best, worst = scores.index(max(scores)), scores.index(min(scores))
+    assert (ranks[best], ranks[worst]) == (1, 0)
+    look.page.locator("[name=by]").select_option("contour")
+    look.page.wait_for_function(f"() => ({traces})()[0].type === 'contour'")
+    both = [one.score for one in trials if one.score is not None and one.attention and one.ffn]
+    assert sorted(look.page.evaluate(f"() => ({traces})()[0].z")) == pytest.approx(sorted(both))
+
+
+def test_distribution_of_scores_can_have_a_logarithmic_axis(look, trials):
+    look.open(f"{PATHS['leaderboard']}?origin=discovered").settle()
+    plot = "[...document.querySelectorAll('#plots .plot')].at(-1)"
+    found = [one.score for one in trials if one.state is TrialState.COMPLETE and one.method is None]
+    look.page.wait_for_function(f"(count) => {plot}.data?.[0]?.x.length === count", arg=len(found))
+    assert look.page.evaluate(f"() => {plot}.data[0].x") == pytest.approx(sorted(found))
+    assert look.page.evaluate(f"() => {plot}.data[0].y.at(-1)") == 1
+    look.page.get_by_role("button", name="logarithmic x axis of: Distribution of scores (EDF)").click()
+    look.page.wait_for_function(f"() => {plot}._fullLayout.xaxis.type === 'log'")
+
+
+def test_overview_of_two_objectives_has_the_front_of_the_command(opened, tmp_path):
+    url = f"sqlite:///{tmp_path / 'two.db'}"
+    planted = Planted(url, 16, noise=0.02, search={"objectives": ["score", "parameters"]})
+    with planted.ledger as ledger, dashboard_tab(opened, url) as look:
+        front = leaderboard(ledger, "planted").front
+        look.open(STUDY)
+        numbers = "document.querySelector('.plot').data?.find((one) => one.name === 'on the front')?.customdata"
+        look.page.wait_for_function(
+            f"(wanted) => String({numbers}) === wanted", arg=",".join(str(point.number) for point in front.points)
+        )
+
+
 def test_any_number_of_marked_trials_is_compared(look):
     def wait_for(*numbers: int) -> None:
         look.page.wait_for_function(_COMPARES, arg=[*map(str, numbers)])
@@ -260,6 +316,9 @@ def test_any_number_of_marked_trials_is_compared(look):
     look.page.get_by_role("link", name="compare these 3").click()
     wait_for(3, 5, 1)
     assert look.count("section svg") == 2 * 3
+    marked = look.page.locator("tr.differs th").all_inner_texts()
+    assert "functional form" in marked
+    assert not {"configuration", "score", "estimate", "seed"} & set(marked)
     lines = look.text(".verdict").splitlines()
     assert [line.partition(" scored ")[0] for line in lines[:2]] == ["On the same 500 validation examples trial 3"] * 2
     assert ["than trial 5 (95%)" in lines[0], "than trial 1 (95%)" in lines[1]] == [True, True]
@@ -482,7 +541,7 @@ def test_the_data_of_every_plot_can_be_taken_away(look, name):
     look.settle()
     plots = look.count("figure .downloads")
     assert plots > 0
-    assert look.count("figure .downloads button") == 3 * plots
+    assert look.count("figure .downloads button:not([aria-pressed])") == 3 * plots
     for place in range(min(plots, _MOST_DOWNLOADS)):
         with look.page.expect_download() as coming:
             look.page.locator("figure .downloads").nth(place).get_by_text("CSV").click()

@@ -40,7 +40,12 @@ def _trials(request: PageRequest) -> object:
     found = study.ranking(waits=request.waits)
     answer = {
         "session": request.storage.session,
-        "study": {**study_facts(study.record, _names(study)), "rungs": _rungs(study), "seed": study.record.seed},
+        "study": {
+            **study_facts(study.record, _names(study)),
+            "rungs": _rungs(study),
+            "seed": study.record.seed,
+            "objectives": study.record.section("search").get("objectives") or [],
+        },
         "trials": study.rows(number_in(given.get("since")) or 0 if is_known else 0),
         "ranked": found.number if found is not None else 0,
         "annotations": [{"trial": number, **asdict(one)} for number, one in study.annotations().items()],

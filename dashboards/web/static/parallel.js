@@ -121,16 +121,19 @@ function fields(parameter, rows) {
   return [low, high, h("button", { type: "button", onclick: () => brush(parameter.name, low.value || high.value ? `${low.value}~${high.value}` : "") }, "keep")];
 }
 
-/** Points by two parameters that are chosen, in the colour of their score. */
+const KINDS = [{ name: "score", title: "score" }, { name: "rank", title: "rank of the score" }, { name: "contour", title: "score with contours" }];
+const CONTOURED = 200;
+
+/** Points by two parameters that are chosen, in the colour of their score or its rank, if wanted over contours between them. */
 export class Slice {
   constructor() {
-    const select = (name, title, otherwise) => {
-      const field = h("select", { name, onchange: () => write({ [name]: field.value === otherwise ? "" : field.value }) }, PARAMETERS.map((one) => h("option", { value: one.name }, one.title)));
+    const select = (name, title, otherwise, options = PARAMETERS) => {
+      const field = h("select", { name, onchange: () => write({ [name]: field.value === otherwise ? "" : field.value }) }, options.map((one) => h("option", { value: one.name }, one.title)));
       field.value = read(name, otherwise);
       return h("label", {}, title, field);
     };
     this.plot = new Plot("Score by two parameters", { height: 380, hint: "Yellow: highest score, blue: lowest. Points of the same category are spread sideways." });
-    this.element = h("section", { class: "slice" }, h("div", { class: "filters" }, select("x", "Across", "attention_learning_rate"), select("y", "Upwards", "ffn_learning_rate")), this.plot.element);
+    this.element = h("section", { class: "slice" }, h("div", { class: "filters" }, select("x", "Across", "attention_learning_rate"), select("y", "Upwards", "ffn_learning_rate"), select("by", "Colour", "score", KINDS)), this.plot.element);
   }
 
   show(rows) {
@@ -138,7 +141,12 @@ export class Slice {
     const [x, y] = [read("x", "attention_learning_rate"), read("y", "ffn_learning_rate")].map((name) => parameterOf(name) ?? PARAMETERS[0]);
     const [across, upwards] = [x, y].map((one) => scaleOf(measured, one));
     const axis = (one, { ticks }) => ({ title: one.title, tickvals: ticks.map(([place]) => place), ticktext: ticks.map(([, text]) => plain(text)), range: [ticks[0]?.[0] < 0 ? -0.22 : -0.08, 1.08], zeroline: false });
-    const scores = measured.map(newest);
+    const by = read("by", "score");
+    const sorted = measured.map(newest).sort((one, other) => one - other);
+    const scores = measured.map(by === "rank" ? (one) => (measured.length > 1 ? sorted.indexOf(newest(one)) / (sorted.length - 1) : 1) : newest);
+    const colorscale = SEQUENCE.map((tone, place) => [place / (SEQUENCE.length - 1), tone]);
+    const placed = measured.filter((one) => one.state === "complete" && across.at(one) >= 0 && upwards.at(one) >= 0).slice(0, CONTOURED);
+    const contour = { type: "contour", x: placed.map(across.at), y: placed.map(upwards.at), z: placed.map(newest), connectgaps: true, colorscale, showscale: false, opacity: 0.5, hoverinfo: "skip", line: { smoothing: 1.3, width: 0.5 } };
     const trace = {
       type: "scatter",
       mode: "markers",
@@ -147,9 +155,9 @@ export class Slice {
       customdata: measured.map((one) => one.number),
       text: measured.map(hover),
       hoverinfo: "text",
-      marker: { color: scores, colorscale: SEQUENCE.map((tone, place) => [place / (SEQUENCE.length - 1), tone]), showscale: true, colorbar: { thickness: 12, title: { text: "score" }, outlinewidth: 0 }, size: 10, line: { width: 1, color: colour("line") }, opacity: measured.map((one) => (one.state === "complete" ? 1 : 0.55)), symbol: measured.map((one) => (isPublished(one) ? "diamond" : "circle")) },
+      marker: { color: scores, colorscale, showscale: true, colorbar: { thickness: 12, title: { text: by === "rank" ? "rank" : "score" }, tickformat: by === "rank" ? ".0%" : "", outlinewidth: 0 }, size: 10, line: { width: 1, color: colour("line") }, opacity: measured.map((one) => (one.state === "complete" ? 1 : 0.55)), symbol: measured.map((one) => (isPublished(one) ? "diamond" : "circle")) },
     };
     const data = { columns: ["trial", x.name, y.name, "score", "state"], rows: measured.map((one) => [one.number, x.value(one), y.value(one), newest(one), one.state]) };
-    this.plot.show([trace], { xaxis: axis(x, across), yaxis: axis(y, upwards), showlegend: false, legend: undefined }, data);
+    this.plot.show(by === "contour" && placed.length > 3 ? [contour, trace] : [trace], { xaxis: axis(x, across), yaxis: axis(y, upwards), showlegend: false, legend: undefined }, data);
   }
 }

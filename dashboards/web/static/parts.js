@@ -55,12 +55,12 @@ export function trialColumns(trials, base) {
   const found = (name) => (trial) => trial[name];
   return {
     place: { name: "place", title: "#", isNumber: true, value: (one) => trials.places.get(one.number) ?? null, cell: (one) => trials.places.get(one.number) ?? "", hint: "rank in the study" },
-    number: { name: "number", title: "Trial", isNumber: true, value: found("number"), cell: (one) => trialLink(base, one.number) },
+    number: { name: "number", title: "Trial", isMain: true, isNumber: true, value: found("number"), cell: (one) => trialLink(base, one.number) },
     state: { name: "state", title: "State", value: found("state"), cell: (one) => h("span", { class: `state-${one.state}` }, one.state, one.state === "running" && remarkOn(trials, one.number).is_to_stop ? ", stop requested" : "") },
-    score: { name: "score", title: "Score", isNumber: true, value: newest, cell: scoreText, hint: "on validation; ×4: mean of four seeds" },
+    score: { name: "score", title: "Score", isMain: true, isNumber: true, value: newest, cell: scoreText, hint: "on validation; ×4: mean of four seeds" },
     estimate: { name: "estimate", title: "Estimate", isNumber: true, value: (one) => trials.estimates.get(one.number)?.mean ?? null, cell: (one) => { const known = trials.estimates.get(one.number); return known ? estimate(known.mean, known.reach) : "–"; }, hint: "expected score if it is trained again, with its 95% interval" },
     method: { name: "method", title: "Method", value: (one) => one.method ?? "discovered", cell: (one) => told(one.method ?? (one.replicate_of === null ? "discovered" : `replicate of ${one.replicate_of}`)) },
-    description: { name: "description", title: "Configuration", value: found("description"), cell: (one) => told(one.description), kind: "words" },
+    description: { name: "description", title: "Configuration", isMain: true, value: found("description"), cell: (one) => told(one.description), kind: "words" },
     parameters: { name: "parameters", title: "Parameters", isNumber: true, value: found("stored_parameters"), cell: (one) => count(one.stored_parameters) },
     share: { name: "share", title: "At attention", isNumber: true, value: found("attention_share"), cell: (one) => percent(one.attention_share, 0) },
     attentionForm: { name: "attention_form", title: "Attention", value: found("attention_form"), cell: (one) => formTag(one.attention_form), kind: "tight" },

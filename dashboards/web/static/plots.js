@@ -21,19 +21,21 @@ function plotly() {
 }
 
 export class Plot {
-  /** @param options {height, hint, onSelect(range): when points are boxed} */
-  constructor(title, { height = 280, hint = "", onSelect = null } = {}) {
+  /** @param options {height, hint, logs: axes that can be logarithmic, such as "xy", onSelect(range): when points are boxed} */
+  constructor(title, { height = 280, hint = "", logs = "", onSelect = null } = {}) {
     this.title = title;
     this.onSelect = onSelect;
     this.height = height;
     this.area = h("div", { class: "plot", role: "img", "aria-label": `${title}. ${hint}` });
     this.area.style.height = `${height}px`;
     this.note = h("span", { class: "note" });
+    this.logs = new Set();
+    const toggle = (name) => h("button", { type: "button", "aria-label": `logarithmic ${name} axis of: ${title}`, "aria-pressed": "false", onclick: (event) => this.toggle(name, event.target) }, `log ${name}`);
     const button = (name, take) => h("button", { type: "button", "aria-label": `${name} of: ${title}`, onclick: take }, name);
     this.element = h(
       "figure",
       {},
-      h("figcaption", {}, h("strong", {}, title), " ", this.note, h("span", { class: "downloads" }, button("SVG", () => this.image("svg")), button("PNG", () => this.image("png")), button("CSV", () => this.csv()))),
+      h("figcaption", {}, h("strong", {}, title), " ", this.note, h("span", { class: "downloads" }, [...logs].map(toggle), button("SVG", () => this.image("svg")), button("PNG", () => this.image("png")), button("CSV", () => this.csv()))),
       this.area,
       hint ? h("p", { class: "quiet hint" }, hint) : null,
     );
@@ -59,12 +61,20 @@ export class Plot {
     return this.element;
   }
 
+  toggle(name, button) {
+    const isOn = !this.logs.delete(name);
+    if (isOn) this.logs.add(name);
+    button.setAttribute("aria-pressed", String(isOn));
+    this.draw();
+  }
+
   draw() {
     if (this.traces === undefined) return;
     this.drawn = this.drawn.then(async () => {
       const Plotly = await plotly();
       if (!this.area.isConnected) return;
-      const { traces, layout } = themed(withPicks(this.traces), this.layout, this.height);
+      const axes = [...this.logs].map((name) => `${name}axis`).map((name) => [name, { ...this.layout[name], type: "log", dtick: undefined }]);
+      const { traces, layout } = themed(withPicks(this.traces), { ...this.layout, ...Object.fromEntries(axes) }, this.height);
       // Else Plotly takes data that are equal to those before for drawn, and the ranges of their axes are lost.
       layout.datarevision = this.revision += 1;
       layout.annotations = [...(layout.annotations ?? []), ...namesOf(traces, layout)];

@@ -1,5 +1,6 @@
 // The parameters of trials, and where their values stand on an axis from 0 to 1.
 
+import { colour } from "./colours.js";
 import { count, percent, rate, score, tensors, words } from "./format.js";
 
 const side = (name, title) => ["attention", "ffn"].map((at) => ({ name: `${at}_${name}`, title: `${title}, ${at === "ffn" ? "FFN" : "attention"}`, value: (trial) => trial[`${at}_${name}`] }));
@@ -73,6 +74,25 @@ export function sizeScale(trials) {
   const ticktext = tickvals.map((place) => count(sorted[place].stored_parameters));
   return { at: (trial) => places.get(trial) ?? null, axis: { title: "trials ordered by stored parameters (equal spacing)", tickvals, ticktext, tickangle: 0, tickfont: { size: 10.5 }, zeroline: false } };
 }
+
+/** The complete trials whose value is above those of all that are no larger, from the smallest. */
+export function frontOf(rows, size, value) {
+  let best = -Infinity;
+  return rows
+    .filter((one) => one.state === "complete" && one.replicate_of === null)
+    .sort((one, other) => size(one) - size(other) || value(other) - value(one))
+    .filter((one) => value(one) > best && ((best = value(one)), true));
+}
+
+export const frontLine = (steps, at, value) => ({ type: "scatter", mode: "lines", name: "Pareto front", x: steps.map(at), y: steps.map(value), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" });
+
+/** The share of trials that score at most so much, as a line. */
+export function distribution(name, scores, more = {}) {
+  const x = [...scores].sort((one, other) => one - other);
+  return { type: "scatter", mode: "lines", name, x, y: x.map((_, place) => (place + 1) / x.length), hovertemplate: `${name}<br>%{y:.0%} score at most %{x:.4f}<extra></extra>`, ...more, line: { shape: "hv", width: 2, ...more.line } };
+}
+
+export const SHARE_AXIS = { title: "share of trials", tickformat: ".0%", range: [0, 1.02] };
 
 /** Brushes of a text: ``name=a|b;name:low~high``. Each says whether it keeps a trial. */
 export function brushes(text) {

@@ -44,6 +44,8 @@ export function problem(error) {
 
 themeButton();
 keepLinks();
+const current = document.querySelector("nav [aria-current]");
+if (current) current.parentNode.scrollLeft = current.offsetLeft - (current.parentNode.clientWidth - current.offsetWidth) / 2;
 try {
   const { show } = await import(`./pages/${page}.js`);
   await show({ place: document.getElementById("page"), root, base, api, isLive: live === "yes", mayWrite: write === "yes", say, problem });

@@ -7,12 +7,12 @@ import { saveCsv, saveJson } from "./download.js";
 const STEP = 100;
 
 /**
- * @param columns a list of {name, title, value(row), cell(row), isNumber, hint, isHidden: until it is chosen, isOptional: where no row has one, saved: its name in files}
+ * @param columns a list of {name, title, value(row), cell(row), isNumber, hint, isMain: first on a phone, isHidden: until it is chosen, isOptional: where no row has one, saved: its name in files}
  * @param options {caption, name: of its order in the address, number(row): of the trial, hasTools: to choose columns and take rows away}
  */
 export class Table {
   constructor(columns, { caption, name = "", number = null, hasTools = false } = {}) {
-    this.columns = columns;
+    this.columns = matchMedia("(max-width: 600px)").matches ? [...columns.filter((one) => one.isMain), ...columns.filter((one) => !one.isMain)] : columns;
     this.name = name;
     this.number = number;
     this.shown = STEP;

@@ -78,11 +78,10 @@ function fields(form, trials, numbers) {
 
 function content(all, trials, base, differences) {
   const { study } = trials;
-  const text = (value) => (value instanceof Node ? value.textContent : String(value));
   const known = (found) => trials.estimates.get(found.number);
-  const row = (title, value) => {
+  const row = (title, value, compared = null) => {
     const values = all.map(value);
-    return h("tr", { class: new Set(values.map(text)).size > 1 ? "differs" : "" }, h("th", { scope: "row" }, title), values.map((one) => h("td", {}, one)));
+    return h("tr", { class: compared && differ(all.map(compared)) ? "differs" : "" }, h("th", { scope: "row" }, title), values.map((one) => h("td", {}, one)));
   };
   const [first, ...others] = all;
   const said = others.flatMap(({ number }, place) => (differences[place] ? [difference(first.number, number, differences[place])] : []));
@@ -97,18 +96,18 @@ function content(all, trials, base, differences) {
         h(
           "table",
           {},
-          h("caption", {}, "Rows that differ are marked"),
+          h("caption", {}, "Marked rows differ, numbers by more than a tenth"),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "Property")), all.map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
           h(
             "tbody",
             {},
             row("configuration", (found) => told(found.trial.description)),
             row("origin", (found) => told(found.trial.method ?? "discovered")),
-            row("state", (found) => found.trial.state),
+            row("state", (found) => found.trial.state, (found) => found.trial.state),
             row("score", (found) => scoreText(trials.rows[found.number] ?? found.trial)),
             row("estimate", (found) => (known(found) ? estimate(known(found).mean, known(found).reach) : "–")),
-            row("parameters", (found) => `${count(found.trial.stored_parameters)} (${percent(found.trial.stored_parameters / study.budget_parameters)} of the budget)`),
-            row("share at attention", (found) => percent(found.trial.attention_share)),
+            row("parameters", (found) => `${count(found.trial.stored_parameters)} (${percent(found.trial.stored_parameters / study.budget_parameters)} of the budget)`, (found) => found.trial.stored_parameters),
+            row("share at attention", (found) => percent(found.trial.attention_share), (found) => found.trial.attention_share),
             row("seed", (found) => String(found.trial.seed)),
             all.some((found) => remarkOn(trials, found.number).tags.length) ? row("tags", (found) => h("span", {}, tagList(remarkOn(trials, found.number).tags))) : null,
             all.some((found) => remarkOn(trials, found.number).note) ? row("note", (found) => told(remarkOn(trials, found.number).note)) : null,
@@ -118,7 +117,8 @@ function content(all, trials, base, differences) {
     ),
     ["attention", "ffn"].map((side) => {
       const sides = all.map((found) => found.trial[side]);
-      const isDifferent = (name) => new Set(sides.map((one) => one?.[name] ?? null)).size > 1;
+      const edited = sides.filter(Boolean);
+      const isDifferent = (name) => differ((name === "form" ? sides : edited).map((one) => one?.[name] ?? null));
       const differing = Object.keys(DIMENSIONS).filter(isDifferent).length;
       const where = `At ${side === "ffn" ? "the FFN" : "attention"}`;
       return [h("h2", {}, `${where}: ${differing === 0 ? "the same" : `${differing} differ`}`), dimensions(all.map((found, place) => [`trial ${found.number}`, sides[place]]), isDifferent, where)];
@@ -126,6 +126,12 @@ function content(all, trials, base, differences) {
     h("h2", {}, "In a block"),
     h("div", { class: "sides" }, all.map((found) => h("section", {}, h("h3", {}, `Trial ${found.number}`), found.picture ? [picture(found.picture), formulas(found.picture)] : told(found.problem)))),
   ];
+}
+
+/** Whether values differ; numbers by more than a tenth, since rates and sizes of two trials are hardly ever equal. */
+function differ(values) {
+  if (values.every((one) => typeof one === "number")) return Math.max(...values) > 1.1 * Math.min(...values);
+  return new Set(values).size > 1;
 }
 
 const difference = (first, other, { examples, mean, standard_error: error }) => `On the same ${count(examples)} validation examples trial ${first} scored ${Math.abs(mean).toFixed(4)} ± ${(1.96 * (error ?? 0)).toFixed(4)} ${mean >= 0 ? "higher" : "lower"} than trial ${other} (95%).`;

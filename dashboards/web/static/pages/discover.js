@@ -57,7 +57,7 @@ function drawSection(one, found, base) {
   const data = { columns, rows };
   const figures = found.answer.figures.map((figure) => {
     const height = figure.layout.height ?? 420;
-    const known = one.plots.get(figure.name) ?? new Plot(figure.title, { height, hint: figure.says });
+    const known = one.plots.get(figure.name) ?? new Plot(figure.title, { height, hint: sentences.some((one) => figure.says.includes(one)) ? "" : figure.says });
     one.plots.set(figure.name, known);
     known.show(figure.data, { ...figure.layout, title: undefined, legend: { orientation: "h", y: -84 / height, x: 0, ...figure.layout.legend } }, data);
     return known.element;

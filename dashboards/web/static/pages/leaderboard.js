@@ -4,9 +4,9 @@ import { fill, h } from "../dom.js";
 import { count, rate, words } from "../format.js";
 import { plain, Plot } from "../plots.js";
 import { brushedOf, Parallel, Slice } from "../parallel.js";
-import { curveData, curvesOf, curveTraces, hover, newest, pickedBar, trialColumns, watched } from "../parts.js";
+import { curveData, curvesOf, curveTraces, hover, isPublished, newest, pickedBar, trialColumns, watched } from "../parts.js";
 import { remarkOn } from "../remarks.js";
-import { PARAMETERS, sizeScale } from "../scales.js";
+import { distribution, frontLine, frontOf, PARAMETERS, SHARE_AXIS, sizeScale } from "../scales.js";
 import { Table } from "../table.js";
 import { rungLines } from "./live.js";
 
@@ -21,13 +21,14 @@ export async function show(page) {
   const said = h("p", { class: "quiet", role: "status" });
   const verdict = h("p", { class: "verdict" });
   const plots = {
-    size: new Plot("Score by parameters", { hint: "Line: Pareto front. Trials without stored parameters are left out." }),
-    share: new Plot("Score by share at attention"),
-    attentionRate: new Plot("Score by rate at attention"),
-    ffnRate: new Plot("Score by rate at the FFN"),
+    size: new Plot("Score by parameters", { logs: "y", hint: "Line: Pareto front. Trials without stored parameters are left out." }),
+    share: new Plot("Score by share at attention", { logs: "y" }),
+    attentionRate: new Plot("Score by rate at attention", { logs: "y" }),
+    ffnRate: new Plot("Score by rate at the FFN", { logs: "y" }),
     attentionForm: new Plot("Score by form at attention"),
     ffnForm: new Plot("Score by form at the FFN"),
-    curves: new Plot("Curves of the best", { hint: `At most ${CURVES} trials, and the marked ones.` }),
+    curves: new Plot("Curves of the best", { logs: "xy", hint: `At most ${CURVES} trials, and the marked ones.` }),
+    scores: new Plot("Distribution of scores (EDF)", { logs: "x", hint: "Complete trials. A line further right scores more." }),
   };
   const parallel = new Parallel();
   const slice = new Slice();
@@ -198,7 +199,7 @@ function drawPlots(plots, trials, rows) {
   const show = (plot, x, name, axis, { at = x, more = [] } = {}) =>
     plot.show([...points(some, at, newest), ...more], { xaxis: { title: name, ...axis }, yaxis, showlegend: false }, { columns: ["trial", name, "score", "state", "method", "attention_form", "ffn_form"], rows: measured.map((one) => [one.number, x(one), newest(one), one.state, one.method, one.attention_form, one.ffn_form]) }, note);
   const size = sizeScale(measured);
-  show(plots.size, (one) => one.stored_parameters, "stored parameters", size.axis, { at: size.at, more: [front(measured, size.at)] });
+  show(plots.size, (one) => one.stored_parameters, "stored parameters", size.axis, { at: size.at, more: [frontLine(frontOf(measured.filter((one) => one.stored_parameters > 0), (one) => one.stored_parameters, newest), size.at, newest)] });
   show(plots.share, (one) => one.attention_share, "share at attention", { range: [-0.04, 1.04] });
   show(plots.attentionRate, (one) => one.attention_learning_rate, "learning rate at attention", rateAxis(measured, "attention_learning_rate"));
   show(plots.ffnRate, (one) => one.ffn_learning_rate, "learning rate at the FFN", rateAxis(measured, "ffn_learning_rate"));
@@ -206,6 +207,10 @@ function drawPlots(plots, trials, rows) {
   const category = { type: "category", categoryorder: "category ascending", tickangle: 0, tickfont: { size: 10.5 } };
   show(plots.attentionForm, form("attention_form"), "form at attention", category);
   show(plots.ffnForm, form("ffn_form"), "form at the FFN", category);
+  const complete = rows.filter((one) => one.state === "complete" && one.replicate_of === null);
+  const origins = { discovered: complete.filter((one) => !isPublished(one)), published: complete.filter(isPublished) };
+  const lines = Object.entries(origins).filter(([, own]) => own.length).map(([name, own]) => distribution(name, own.map((one) => one.score), { line: { color: colour(name === "published" ? "warn" : "accent") } }));
+  plots.scores.show(lines, { xaxis: yaxis, yaxis: SHARE_AXIS, showlegend: true }, { columns: ["trial", "score", "method"], rows: complete.map((one) => [one.number, one.score, one.method]) });
 }
 
 /** A logarithmic axis with four rates on it, also where all rates lie between two powers of ten. */
@@ -216,12 +221,3 @@ function rateAxis(rows, name) {
   return { type: "log", tickvals, ticktext: tickvals.map(rate) };
 }
 
-/** The best score of complete trials up to every size. */
-function front(rows, at) {
-  let best = -Infinity;
-  const steps = rows
-    .filter((one) => one.state === "complete" && one.replicate_of === null && one.stored_parameters > 0)
-    .sort((one, other) => one.stored_parameters - other.stored_parameters || other.score - one.score)
-    .flatMap((one) => (one.score > best ? ((best = one.score), [one]) : []));
-  return { type: "scatter", mode: "lines", name: "front", x: steps.map(at), y: steps.map((one) => one.score), line: { shape: "hv", color: colour("quiet"), width: 1.2 }, hoverinfo: "skip" };
-}

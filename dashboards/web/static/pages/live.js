@@ -6,6 +6,7 @@ import { count, duration, estimate, moment, percent } from "../format.js";
 import { Plot } from "../plots.js";
 import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, scoreText, states, tile, trialColumns, trialLink, watched } from "../parts.js";
 import { Remarks, stopButton } from "../remarks.js";
+import { frontLine, frontOf } from "../scales.js";
 import { Table } from "../table.js";
 import { comparisons } from "./confirmations.js";
 
@@ -16,8 +17,9 @@ export async function show(page) {
   const { place, root, base, api, isLive, problem } = page;
   const remarks = new Remarks(page);
   const parts = { head: h("div"), compared: h("div"), plots: h("div", { class: "grid two" }), running: h("section"), ended: h("section"), events: h("section") };
-  const history = new Plot("Scores as trials ended", { hint: "One point per trial; line: best so far (mean over seeds where a trial was repeated). Diamonds: published methods." });
-  const curves = new Plot("Curves", { hint: "Running trials, marked trials and the best ten. Dotted lines: steps at which trials are compared." });
+  const history = new Plot("Scores as trials ended", { logs: "y", hint: "One point per trial; line: best so far (mean over seeds where a trial was repeated). Diamonds: published methods." });
+  const front = new Plot("Pareto front of score and size", { height: 340, logs: "y", hint: "Expected score if trained again. Line: no smaller trial is expected to score more." });
+  const curves = new Plot("Curves", { logs: "xy", hint: "Running trials, marked trials and the best ten. Dotted lines: steps at which trials are compared." });
   fill(place, parts.head, remarks.element, parts.compared, pickedBar(base), parts.plots, parts.running, parts.ended, parts.events);
   let compare = null;
   let now = null;
@@ -29,7 +31,8 @@ export async function show(page) {
     head(parts.head, trials, now, page);
     remarks.show(trials, null);
     if (trials.study.confirms === null) {
-      if (!history.element.isConnected) parts.plots.append(curves.element, history.element);
+      if (!history.element.isConnected) parts.plots.append(...(trials.study.objectives.length > 1 ? [front.element] : []), curves.element, history.element);
+      if (front.element.isConnected) drawFront(front, trials);
       drawHistory(history, trials);
       await drawCurves(curves, trials, api, isLive);
     } else {
@@ -138,6 +141,20 @@ function drawHistory(plot, trials) {
     { columns: ["trial", "state", "score", "method"], rows: trials.rows.map((one) => [one.number, one.state, one.score ?? one.last_score, one.method]) },
     all > POINTS ? `${count(rows.length)} of ${count(all)} points` : "",
   );
+}
+
+/** Complete trials by the size that the study minimizes, those on the front in colour. */
+function drawFront(plot, trials) {
+  const name = trials.study.objectives[1] === "extra_flops" ? "extra_flops" : "stored_parameters";
+  const complete = trials.rows.filter((one) => one.state === "complete" && one.replicate_of === null && one[name] !== null);
+  const value = (one) => trials.estimates.get(one.number)?.mean ?? one.score;
+  const size = (one) => one[name];
+  const steps = frontOf(complete, size, value);
+  const points = (title, some, tone, width) => ({ type: "scatter", mode: "markers", name: title, x: some.map(size), y: some.map(value), customdata: some.map((one) => one.number), text: some.map(hover), hoverinfo: "text", marker: { color: colour(tone), size: width, symbol: some.map((one) => (one.method === null ? "circle" : "diamond")) } });
+  const traces = [frontLine(steps, size, value), points("others", complete.filter((one) => !steps.includes(one)), "faint", 6), points("on the front", steps, "accent", 9)];
+  const sizes = complete.map(size).filter((one) => one > 0);
+  const isWide = Math.max(...sizes) > 10 * Math.min(...sizes) && sizes.length === complete.length;
+  plot.show(traces, { xaxis: { title: name.replace("_", " "), ...(isWide ? { type: "log", dtick: "D2" } : { tickformat: "," }) }, yaxis: { title: `expected ${trials.study.metric}` } }, { columns: ["trial", name, "expected", "score", "on_front"], rows: complete.map((one) => [one.number, size(one), value(one), one.score, steps.includes(one)]) });
 }
 
 async function drawCurves(plot, trials, api, isLive) {

@@ -9,13 +9,13 @@ export async function show({ place, api }) {
   const { storage, studies } = await ask(`${api}studies.json`);
   const table = new Table(
     [
-      { name: "name", title: "Study", value: (row) => row.name, cell: (row) => h("a", { href: `studies/${row.id}/` }, told(row.name)) },
+      { name: "name", title: "Study", isMain: true, value: (row) => row.name, cell: (row) => h("a", { href: `studies/${row.id}/` }, told(row.name)) },
       { name: "task", title: "Task", value: (row) => row.task, cell: (row) => (row.confirms === null ? h("a", { href: `task/?name=${encodeURIComponent(row.task)}` }, told(row.task)) : told(row.task)), hint: "all studies of the task side by side" },
       { name: "backbone", title: "Backbone", value: (row) => row.backbone, cell: (row) => told(row.backbone) },
       { name: "budget", title: "Budget", isNumber: true, value: (row) => row.budget_parameters, cell: (row) => `${count(row.budget_parameters)} (${percent(row.budget_parameters / row.backbone_parameters, 2)})` },
-      { name: "trials", title: "Trials", isNumber: true, value: (row) => total(row.counts), cell: (row) => `${count(ended(row.counts))} / ${count(Math.max(row.planned ?? 0, total(row.counts)))}` },
+      { name: "trials", title: "Trials", isMain: true, isNumber: true, value: (row) => total(row.counts), cell: (row) => `${count(ended(row.counts))} / ${count(Math.max(row.planned ?? 0, total(row.counts)))}` },
       { name: "running", title: "States", value: (row) => row.counts.running, cell: (row) => states(row.counts), kind: "tight" },
-      { name: "best", title: "Highest score", hint: "mean over seeds where a trial was repeated", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
+      { name: "best", title: "Highest score", isMain: true, hint: "mean over seeds where a trial was repeated", isNumber: true, value: (row) => row.best, cell: (row) => (row.best === null || row.confirms !== null ? "–" : [score(row.best), " ", h("span", { class: "quiet" }, told(row.metric))]) },
       { name: "tags", title: "Tags", isOptional: true, value: (row) => row.tags.join(", "), cell: (row) => tagList(row.tags), kind: "tight" },
       { name: "note", title: "Note", isHidden: true, value: (row) => row.note, cell: (row) => told(row.note), kind: "words" },
       { name: "created", title: "Begun (UTC)", value: (row) => row.created_at, cell: (row) => moment(row.created_at).slice(0, 16), kind: "tight" },

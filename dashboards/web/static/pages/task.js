@@ -5,15 +5,16 @@ import { fill, h, told, visible } from "../dom.js";
 import { count, moment, percent, score } from "../format.js";
 import { states } from "../parts.js";
 import { plain, Plot } from "../plots.js";
-import { sizeScale } from "../scales.js";
+import { distribution, SHARE_AXIS, sizeScale } from "../scales.js";
 import { Table } from "../table.js";
 
 export async function show({ place, root, api, problem }) {
   const form = h("form", { class: "filters", "aria-label": "Which task" });
   const said = h("p", { class: "quiet" });
   const plots = {
-    course: new Plot("Best score so far", { height: 320, hint: "Scores on validation, by number of the trial." }),
-    sizes: new Plot("Score by parameters", { height: 320, hint: "Complete trials; diamonds are published methods." }),
+    course: new Plot("Best score so far", { height: 320, logs: "y", hint: "Scores on validation, by number of the trial." }),
+    scores: new Plot("Distribution of scores (EDF)", { height: 320, logs: "x", hint: "Complete trials. A line further right scores more." }),
+    sizes: new Plot("Score by parameters", { height: 320, logs: "y", hint: "Complete trials; diamonds are published methods." }),
   };
   const link = (row, one) => (one === null ? "–" : [h("a", { href: `${root}studies/${row.id}/trial/?number=${one.number}` }, String(one.number)), ` ${score(one.score)}`]);
   const table = new Table(
@@ -42,7 +43,7 @@ export async function show({ place, root, api, problem }) {
     table.show(studies);
     drawPlots(plots, studies);
   };
-  fill(place, form, said, table.element, h("div", { class: "grid two" }, plots.course.element, plots.sizes.element));
+  fill(place, form, said, table.element, h("div", { class: "grid two" }, Object.values(plots).map((plot) => plot.element)));
   await draw();
   onChange(() => draw().catch(problem));
 }
@@ -66,5 +67,7 @@ function drawPlots(plots, studies) {
   const sizes = entries.map((one) => ({ type: "scatter", mode: "markers", name: plain(one.name), x: one.trials.map(size.at), y: one.trials.map((trial) => trial.score), marker: { color: one.tone, size: 7, symbol: one.trials.map((trial) => (trial.method === null ? "circle" : "diamond")) }, text: one.trials.map((trial) => plain(`${one.name}, trial ${trial.number}, ${trial.method ?? "discovered"}, ${count(trial.stored_parameters)} parameters`)), hovertemplate: "%{text}: %{y:.4f}<extra></extra>" }));
   const data = { columns: ["study", "trial", "score", "parameters", "method"], rows: entries.flatMap((one) => one.trials.map((trial) => [one.name, trial.number, trial.score, trial.stored_parameters, trial.method])) };
   plots.course.show(course, { xaxis: { title: "trial" }, yaxis: { title: metrics }, showlegend: true }, data);
+  const scores = entries.map((one) => distribution(plain(one.name), one.trials.map((trial) => trial.score), { line: { color: one.tone } }));
+  plots.scores.show(scores, { xaxis: { title: metrics }, yaxis: SHARE_AXIS, showlegend: true }, data);
   plots.sizes.show(sizes, { xaxis: size.axis, yaxis: { title: metrics }, showlegend: true }, data);
 }
