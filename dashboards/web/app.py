@@ -24,7 +24,7 @@ from dashboards.web.page_html import STATIC, plotly_folder, render_page
 from dashboards.web.pages import PAGES
 from dashboards.web.pages.page import Answer, Page, PageRequest
 from dashboards.web.pages.query import MOST_CHARACTERS, run_sql
-from dashboards.web.safety import ANNOTATION_PATH, QUERY_PATH, AccessMiddleware, AccessPolicy
+from dashboards.web.safety import ANNOTATION_PATH, MAINTENANCE_PATH, QUERY_PATH, AccessMiddleware, AccessPolicy
 from studies.errors import UnknownStudyError, UnknownTrialError
 from studies.records import EventKind
 
@@ -45,6 +45,16 @@ class _Remark(BaseModel):
     kind: Literal[EventKind.NOTE, EventKind.TAGS, EventKind.STOP]
     trial: Annotated[int, Field(strict=True, ge=0, lt=1 << 31)] | None = None
     text: str = Field(default="", max_length=MOST_CHARACTERS)
+
+
+class _Maintenance(BaseModel):
+    """Body of a renaming or deletion, with the study's name as a guard against mistakes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: Literal["rename", "delete"]
+    name: str
+    to: str | None = None
 
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -77,6 +87,7 @@ class Dashboard:
             routes=[
                 Route(QUERY_PATH, self._query, methods=["POST"]),
                 Route(ANNOTATION_PATH, self._annotate, methods=["POST"]),
+                Route(MAINTENANCE_PATH, self._maintain, methods=["POST"]),
                 *(route for page in PAGES for route in self._routes(page)),
                 Mount("/static/plotly", StaticFiles(directory=plotly_folder())),
                 Mount("/static", StaticFiles(directory=STATIC)),
@@ -119,6 +130,15 @@ class Dashboard:
         study = await run_in_threadpool(self._storage.study, request.path_params["study"])
         await run_in_threadpool(self._storage.annotate, study, remark.kind, remark.text, remark.trial)
         return Response(to_json({"said": remark.kind}), media_type="application/json")
+
+    async def _maintain(self, request: Request) -> Response:
+        example = '{"kind": "rename", "name": "docstrings", "to": "other"} or {"kind": "delete", "name": "docstrings"}'
+        change = await _body(request, _Maintenance, example)
+        if (change.kind == "rename") != (change.to is not None):
+            raise HTTPException(400, f"the body must be like {example}.")
+        key = request.path_params["study"]
+        left = await run_in_threadpool(self._storage.maintain, key, change.name, change.to)
+        return Response(to_json({"left": left}), media_type="application/json")
 
 
 async def _missing(request: Request) -> Response:

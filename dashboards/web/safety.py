@@ -2,7 +2,7 @@
 
 A page of another site can make a browser send requests to any address, this machine's included. Every request therefore
 passes three checks. The `Host` header must be a name of the dashboard (DNS rebinding). The page that sends it must have
-its origin. One path alone accepts changes. An address that other machines reach also requires a token.
+its origin. Two paths alone accept changes. An address that other machines reach also requires a token.
 """
 
 import asyncio
@@ -32,9 +32,12 @@ QUERY_PATH = "/api/query.json"
 """Path of SQL queries, which are read-only."""
 
 ANNOTATION_PATH = "/api/studies/{study:key}/annotations.json"
-"""The only path that changes anything: notes, tags and requests to stop."""
+"""Path of notes, tags and requests to stop."""
 
-_ANNOTATION_PATH = re.compile(ANNOTATION_PATH.replace("{study:key}", "[0-9]{1,15}"))
+MAINTENANCE_PATH = "/api/studies/{study:key}/maintenance.json"
+"""Path that renames and deletes studies."""
+
+_WRITING_PATH = re.compile("/api/studies/[0-9]{1,15}/(?:annotations|maintenance)[.]json")
 _COOKIE = "deltaspace_token"
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(rf"https?://{_HOST.pattern}")
@@ -63,7 +66,7 @@ class AccessPolicy:
     Attributes:
         host: Address to bind.
         token: Secret that every request must carry; empty for none.
-        read_only: Whether notes, tags and requests to stop are refused.
+        read_only: Whether notes, tags, requests to stop, new names and deletions are refused.
         root_path: Path below which a proxy serves the dashboard, as the browser shows it; empty for none. Requests are
             accepted with it and without it, since some proxies remove it.
         allowed_origins: Origins besides the dashboard's own whose pages may send requests, and whose hosts it answers
@@ -219,7 +222,7 @@ class AccessMiddleware:
             name = f" {origin}" if _ORIGIN.fullmatch(origin) else "=…"
             way = f"Open the address that the dashboard printed; behind a proxy, start it with --allow-origin{name}."
             return _refusal(403, f"a page of another site must not send requests. {way}")
-        is_writing = _ANNOTATION_PATH.fullmatch(scope["path"]) is not None
+        is_writing = _WRITING_PATH.fullmatch(scope["path"]) is not None
         allowed = ("POST",) if is_writing or scope["path"] == QUERY_PATH else ("GET", "HEAD")
         if scope["method"] not in allowed:
             return _refusal(405, f"the method here must be {' or '.join(allowed)}; got {scope['method']}.")

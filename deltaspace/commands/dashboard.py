@@ -34,7 +34,7 @@ from deltaspace.commands.shell_completion import study_names
     callback=lambda context, parameter, given: given.strip(),
     help="What everybody must know; the variable is safer, for processes are listed with their options.",
 )
-@click.option("--read-only", is_flag=True, help="Refuse notes, tags and requests to stop.")
+@click.option("--read-only", is_flag=True, help="Refuse notes, tags, requests to stop, renaming and deletion.")
 @click.option("--root-path", metavar="PATH", default="", help="Path below which a proxy serves it.")
 @click.option(
     "--allow-origin",

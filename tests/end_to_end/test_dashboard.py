@@ -475,6 +475,29 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
     ]
 
 
+def test_study_is_deleted_once_its_name_is_typed(opened, tmp_path):
+    url = f"sqlite:///{tmp_path / 'gone.db'}"
+    Planted(url, 3).ledger.close()
+    with dashboard_tab(opened, url, AccessPolicy(read_only=True)) as look:
+        look.open(STUDY)
+        assert look.count("[name=Delete]") == 0
+    with dashboard_tab(opened, url) as look:
+        look.open(STUDY)
+        look.page.get_by_text("Rename or delete").click()
+        look.page.locator("[name=Rename]").fill("second")
+        look.page.get_by_role("button", name="Rename").click()
+        look.wait_for_text("h1", "Overview of second")
+        look.page.get_by_text("Rename or delete").click()
+        look.page.locator("[name=Delete]").fill("planted")
+        look.page.get_by_role("button", name="Delete").click()
+        look.wait_for_text("details [role=status]", "the name must be that of the study; got 'planted'")
+        look.page.locator("[name=Delete]").fill("second")
+        look.page.get_by_role("button", name="Delete").click()
+        look.page.wait_for_url(look.address)
+        look.wait_for_text("#page", "none")
+        look.problems.clear()  # the browser reports requests that were refused
+
+
 def test_page_of_a_confirmation_is_its_comparison(look):
     look.open("studies/2/")
     look.wait_for_text("#page h2", "planted-confirm")

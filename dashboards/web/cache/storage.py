@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dashboards.web.cache.study import WatchedStudy
 from studies.analysis.sql import SpareProcess
-from studies.errors import UnknownStudyError
+from studies.errors import UnknownStudyError, WishError
 from studies.ledger.ledger import Ledger
+from studies.maintenance import delete_study, rename_study
 from studies.records import EventKind, StudyRecord
 
 
@@ -82,6 +83,27 @@ class WatchedStorage:
         with Ledger.open(self.url, create=False) as ledger:
             ledger.annotate(study.record.id, kind, text, trial)
         study.forget()
+
+    def maintain(self, key: int, name: str, new: str | None) -> list[str]:
+        """Rename a study; without a new name delete it and return a line for each file that could not be deleted.
+
+        Args:
+            key: Key of the study.
+            name: Its present name, which must be right.
+            new: Its new name; None to delete it.
+
+        Raises:
+            StudiesError: If the study has another name, a launch runs it, or the storage cannot be written.
+        """
+        with Ledger.open(self.url, create=False) as ledger:
+            if all((one.id, one.name) != (key, name) for one in ledger.studies()):
+                raise WishError(f"the name must be that of the study; got {name!r}. Type it as the page shows it.")
+            left = delete_study(ledger, name)[1] if new is None else []
+            if new is not None:
+                rename_study(ledger, name, new)
+        with self._lock:
+            self._studies.clear()
+        return left
 
     def close(self) -> None:
         """Stop computations and close all connections."""

@@ -1,7 +1,7 @@
 // Annotations of a study and of its trials: notes, tags, requests to stop.
 
 import { ask } from "./data.js";
-import { fill, h, told } from "./dom.js";
+import { fill, h, told, visible } from "./dom.js";
 
 const NOTHING = { note: "", tags: [], is_to_stop: false };
 
@@ -10,7 +10,7 @@ export const remarkOn = (trials, number) => trials.annotations.get(number) ?? NO
 
 export const tagList = (tags) => tags.map((tag) => h("span", { class: "tag" }, told(tag)));
 
-const send = (api, said) => ask(`${api}annotations.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(said) });
+const send = (api, said, name = "annotations") => ask(`${api}${name}.json`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(said) });
 
 /** Tags and note of a trial, or of the study; what is being written stays when the page is drawn anew. */
 export class Remarks {
@@ -56,6 +56,33 @@ export class Remarks {
     this.known = { tags: tags.value, note: note.value };
     fill(this.status, "saved");
   }
+}
+
+/** Fields to rename a study, and to delete it by typing its name. */
+export function upkeep({ api, root }, { name }) {
+  const status = h("p", { class: "quiet", role: "status" });
+  const form = (action, label, said, address) => {
+    const field = h("input", { type: "text", name: action, autocomplete: "off", spellcheck: "false" });
+    const change = async (event) => {
+      event.preventDefault();
+      try {
+        const { left } = await send(api, said(field.value.trim()), "maintenance");
+        if (left.length) fill(status, left.join(" "));
+        else location.assign(address);
+      } catch (error) {
+        fill(status, error.message);
+      }
+    };
+    return h("form", { class: "filters", "aria-label": action, onsubmit: change }, h("label", {}, label, field), h("button", { type: "submit", class: action === "Delete" ? "danger" : "" }, action));
+  };
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Rename or delete"),
+    form("Rename", "New name", (to) => ({ kind: "rename", name, to }), location.href),
+    form("Delete", [`Type ${visible(name)} to delete its records, its confirmations and all files`], (typed) => ({ kind: "delete", name: typed }), root),
+    status,
+  );
 }
 
 /** Whether a person says yes. */

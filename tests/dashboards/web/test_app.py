@@ -122,6 +122,29 @@ def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
         assert [one.result().json["rows"] for one in queries] == [[[str(number)]] for number in range(50)]
 
 
+def test_study_is_renamed_and_deleted_by_its_name_alone(tmp_path):
+    url = f"sqlite:///{tmp_path / 'kept.db'}"
+    planted = Planted(url, 3)
+    planted.ledger.close()
+
+    with dashboard_of(url) as found:
+
+        def change(**body: object) -> int:
+            path = "/api/studies/1/maintenance.json"
+            return found.ask(path, method="POST", body=json.dumps(body), Content_Type="application/json").status
+
+        assert change(kind="delete", name="other") == 409
+        assert change(kind="delete", name="planted", to="x") == change(kind="rename", name="planted") == 400
+        assert change(kind="rename", name="planted", to="Not A Name") == 409
+        assert change(kind="rename", name="planted", to="anew") == 200
+        assert found.ask("/api/studies/1/trials.json").json["study"]["name"] == "anew"
+        assert change(kind="delete", name="planted") == 409
+        assert [one["name"] for one in found.ask("/api/studies.json").json["studies"]] == ["anew"]
+        assert change(kind="delete", name="anew") == 200
+        assert found.ask("/api/studies.json").json["studies"] == []
+        assert found.ask("/api/studies/1/trials.json").status == 404
+
+
 def test_annotations_are_recorded_unless_empty(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()

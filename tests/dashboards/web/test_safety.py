@@ -138,8 +138,14 @@ def test_writing_methods_are_refused(asker: DashboardClient, method: str) -> Non
     assert asker.ask("/studies/1/", method=method).status == 405
 
 
-def test_only_own_page_writes_unless_read_only(sample_storage: str) -> None:
-    path, note = "/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'
+@pytest.mark.parametrize(
+    ("path", "note"),
+    [
+        ("/api/studies/1/annotations.json", '{"kind": "note", "text": "odd"}'),
+        ("/api/studies/1/maintenance.json", '{"kind": "delete", "name": "sample"}'),
+    ],
+)
+def test_only_own_page_writes_unless_read_only(sample_storage: str, path: str, note: str) -> None:
     as_json = {"method": "POST", "body": note, "Content_Type": "application/json"}
     with dashboard_of(sample_storage, AccessPolicy(read_only=True)) as found:
         assert found.ask(path, **as_json).status == 403

@@ -5,7 +5,7 @@ import { fill, h, told } from "../dom.js";
 import { count, duration, estimate, moment, percent } from "../format.js";
 import { Plot } from "../plots.js";
 import { bar, curveData, curvesOf, curveTraces, hover, pickedBar, scoreText, states, tile, trialColumns, trialLink, watched } from "../parts.js";
-import { Remarks, stopButton } from "../remarks.js";
+import { Remarks, stopButton, upkeep } from "../remarks.js";
 import { frontLine, frontOf } from "../scales.js";
 import { Table } from "../table.js";
 import { comparisons } from "./confirmations.js";
@@ -16,11 +16,11 @@ const POINTS = 2000;
 export async function show(page) {
   const { place, root, base, api, isLive, problem } = page;
   const remarks = new Remarks(page);
-  const parts = { head: h("div"), compared: h("div"), plots: h("div", { class: "grid two" }), running: h("section"), ended: h("section"), events: h("section") };
+  const parts = { head: h("div"), compared: h("div"), plots: h("div", { class: "grid two" }), running: h("section"), ended: h("section"), events: h("section"), upkeep: h("div") };
   const history = new Plot("Scores as trials ended", { logs: "y", hint: "One point per trial; line: best so far (mean over seeds where a trial was repeated). Diamonds: published methods." });
   const front = new Plot("Pareto front of score and size", { height: 340, logs: "y", hint: "Expected score if trained again. Line: no smaller trial is expected to score more." });
   const curves = new Plot("Curves", { logs: "xy", hint: "Running trials, marked trials and the best ten. Dotted lines: steps at which trials are compared." });
-  fill(place, parts.head, remarks.element, parts.compared, pickedBar(base), parts.plots, parts.running, parts.ended, parts.events);
+  fill(place, parts.head, remarks.element, parts.compared, pickedBar(base), parts.plots, parts.running, parts.ended, parts.events, parts.upkeep);
   let compare = null;
   let now = null;
   let tables = null;
@@ -30,6 +30,7 @@ export async function show(page) {
     tables ??= tablesOf(trials, page, () => now);
     head(parts.head, trials, now, page);
     remarks.show(trials, null);
+    if (page.mayWrite && !parts.upkeep.firstChild) parts.upkeep.append(upkeep(page, trials.study));
     if (trials.study.confirms === null) {
       if (!history.element.isConnected) parts.plots.append(...(trials.study.objectives.length > 1 ? [front.element] : []), curves.element, history.element);
       if (front.element.isConnected) drawFront(front, trials);
