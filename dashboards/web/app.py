@@ -45,6 +45,7 @@ class _Remark(BaseModel):
     kind: Literal[EventKind.NOTE, EventKind.TAGS, EventKind.STOP]
     trial: Annotated[int, Field(strict=True, ge=0, lt=1 << 31)] | None = None
     text: str = Field(default="", max_length=MOST_CHARACTERS)
+    known: str | None = Field(default=None, max_length=MOST_CHARACTERS)
 
 
 class _Maintenance(BaseModel):
@@ -128,7 +129,7 @@ class Dashboard:
     async def _annotate(self, request: Request) -> Response:
         remark = await _body(request, _Remark, '{"kind": "note", "trial": 3, "text": "…"}')
         study = await run_in_threadpool(self._storage.study, request.path_params["study"])
-        await run_in_threadpool(self._storage.annotate, study, remark.kind, remark.text, remark.trial)
+        await run_in_threadpool(self._storage.annotate, study, remark.kind, remark.text, remark.trial, remark.known)
         return Response(to_json({"said": remark.kind}), media_type="application/json")
 
     async def _maintain(self, request: Request) -> Response:

@@ -18,7 +18,16 @@ from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
 from studies.ledger.rows import clean, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
-from studies.records.study import ConfirmationRecord, Contender, EventKind, NewStudy, StudyRecord
+from studies.records.study import (
+    Annotation,
+    ConfirmationRecord,
+    Contender,
+    EventKind,
+    EventRecord,
+    NewStudy,
+    StudyRecord,
+    annotations_of,
+)
 from studies.records.trial import TrialRecord, TrialState
 
 _LOCKED_STUDY = select(STUDIES.c.name, STUDIES.c.epoch).where(STUDIES.c.id == bindparam("study_id")).with_for_update()
@@ -36,6 +45,13 @@ _FIRST_ATTEMPTS = insert(ATTEMPTS).from_select(
     ).where(*_SPAN),
 )
 _IS = " is "
+MOST_NOTES = 1_000
+"""Largest number of notes that are saved in a study, changes counted; of tags, too."""
+
+MOST_NOTE_BYTES = 10_000
+"""Largest size of a note, or of tags, in UTF-8."""
+
+_SHOWN = 200
 
 LEASE_SECONDS = 60.0
 """Default number of seconds for which a worker may be silent."""
@@ -204,17 +220,60 @@ def _insert_trials(
         connection.execute(_FIRST_ATTEMPTS, lease | span)
 
 
-def annotate(connection: Connection, study_id: int, kind: EventKind, text: str, trial: int | None = None) -> None:
+def annotate(
+    connection: Connection,
+    study_id: int,
+    kind: EventKind,
+    text: str,
+    trial: int | None = None,
+    known: str | None = None,
+) -> None:
     """Record a note, tags or a stop request for a study or a trial.
+
+    Args:
+        connection: Connection in a transaction.
+        study_id: Key of the study.
+        kind: Kind of the annotation.
+        text: Its text.
+        trial: Number of the trial; None for the study.
+        known: Text that it replaces, as the writer read it; None to replace any.
 
     Raises:
         UnknownStudyError: If there is no such study.
         UnknownTrialError: If there is no such trial.
+        WishError: If the text is too long, there are too many, or the replaced text has changed since it was read.
     """
     _locked(connection, study_id)
     if trial is not None:
         reads.trial(connection, study_id, trial)
+    if kind is not EventKind.STOP:
+        _check_annotation(reads.events(connection, study_id, [kind]), kind, text, trial, known)
     add_event(connection, study_id, kind, text, trial)
+
+
+def _check_annotation(
+    earlier: Sequence[EventRecord], kind: EventKind, text: str, trial: int | None, known: str | None
+) -> None:
+    """Check a note, or tags, against the earlier ones of the study.
+
+    Raises:
+        WishError: If it is too long, they are too many, or the one that it replaces is not the known one.
+    """
+    size = len(text.encode("utf-8", "replace"))
+    if size > MOST_NOTE_BYTES:
+        raise WishError(f"a note must have at most {MOST_NOTE_BYTES:,} bytes; got {size:,}. Shorten it.")
+    if len(earlier) >= MOST_NOTES:
+        words = "notes" if kind is EventKind.NOTE else "tags"
+        raise WishError(
+            f"a study must have at most {MOST_NOTES:,} saved {words}; got one more. Keep further ones in a file."
+        )
+    present = annotations_of(earlier).get(trial, Annotation())
+    found = present.note if kind is EventKind.NOTE else ", ".join(present.tags)
+    if known is not None and found != clean(known):
+        raise WishError(
+            f"the text to be replaced must be the present one; got another, since it has become {found[:_SHOWN]!r}. "
+            "Save again to replace it."
+        )
 
 
 def check_is_free(connection: Connection, study: StudyRecord, launches: Collection[str] = ()) -> None:

@@ -251,4 +251,5 @@ class Ledger(AbstractContextManager["Ledger"]):
     artefacts = _read(reads.artefacts)
     events = _read(reads.events)
     user_events = _read(reads.user_events)
+    user_events_after = _read(reads.user_events_after)
     to_stop = _read(reads.to_stop)

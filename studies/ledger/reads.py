@@ -220,17 +220,30 @@ def artefacts(connection: Connection, study_id: int, number: int | None = None) 
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
-def events(connection: Connection, study_id: int, kinds: Collection[EventKind] | None = None) -> list[EventRecord]:
-    """Return the events of a study, of some kinds or of all, oldest first."""
-    rows = select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == study_id).order_by(EVENTS.c.id)
+def events(
+    connection: Connection, study_id: int, kinds: Collection[EventKind] | None = None, newest: int | None = None
+) -> list[EventRecord]:
+    """Return the events of a study, of some kinds or of all, oldest first; at most the newest ones, if wanted."""
+    rows = select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == study_id).order_by(EVENTS.c.id.desc())
     if kinds is not None:
         rows = rows.where(EVENTS.c.kind.in_([kind.value for kind in kinds]))
-    return [EventRecord(**checked_row(row, EVENTS)._mapping) for row in connection.execute(rows)]
+    found = connection.execute(rows.limit(newest)).all()
+    return [EventRecord(**checked_row(row, EVENTS)._mapping) for row in reversed(found)]
 
 
 def user_events(connection: Connection, study_id: int) -> list[EventRecord]:
     """Return notes, tags and stop requests, oldest first."""
     return events(connection, study_id, (EventKind.NOTE, EventKind.TAGS, EventKind.STOP))
+
+
+def user_events_after(connection: Connection, study_id: int, key: int) -> tuple[int, list[EventRecord]]:
+    """Return the key of the newest note, tags or stop request, and those after an earlier key, oldest first."""
+    kinds = [kind.value for kind in (EventKind.NOTE, EventKind.TAGS, EventKind.STOP)]
+    own = EVENTS.c.study_id == study_id, EVENTS.c.kind.in_(kinds), EVENTS.c.id > key
+    rows = connection.execute(select(EVENTS.c.id, *columns_of(EventRecord, EVENTS)).where(*own).order_by(EVENTS.c.id))
+    found = [dict(checked_row(row, EVENTS)._mapping) for row in rows]
+    keys = [one.pop("id") for one in found]
+    return max(keys, default=key), [EventRecord(**one) for one in found]
 
 
 def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:

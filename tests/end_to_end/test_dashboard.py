@@ -151,7 +151,7 @@ def test_pages_show_their_study_fit_and_are_accessible(opened, address, tmp_path
                 _make_small(picture)
 
 
-def test_phone_has_what_a_trial_is_its_score_and_the_current_tab_in_view(opened, address):
+def test_phone_shows_configuration_score_and_current_tab(opened, address):
     ends = "(some) => some.map((one) => one.getBoundingClientRect()).map((one) => [one.left, one.right])"
     with tab(opened, address, width=400) as look:
         look.open("")
@@ -473,6 +473,23 @@ def test_notes_and_tags_are_written_and_found_again(opened, tmp_path):
         ("tags", None, "for the paper"),
         ("note", None, "the third try"),
     ]
+
+
+def test_note_of_another_writer_is_shown_before_it_is_replaced(opened, tmp_path):
+    url = f"sqlite:///{tmp_path / 'two.db'}"
+    planted = Planted(url, 3)
+    with planted.ledger as ledger, dashboard_tab(opened, url) as look:
+        look.open(f"{STUDY}trial/?number=1").settle()
+        look.page.get_by_label("Note").fill("mine")
+        ledger.annotate(planted.study.id, EventKind.NOTE, "of another", 1)
+        look.page.wait_for_timeout(1500)  # until the page has the other note, which it does not show
+        look.page.get_by_role("button", name="Save").click()
+        look.wait_for_text(".remarks [role=status]", "it has become 'of another'")
+        assert look.page.get_by_label("Note").input_value() == "mine"
+        look.page.get_by_role("button", name="Save").click()
+        look.wait_for_text(".remarks [role=status]", "saved")
+        assert [one.text for one in ledger.user_events(planted.study.id)] == ["of another", "mine"]
+        look.problems.clear()  # the browser reports the refused request
 
 
 def test_study_is_deleted_once_its_name_is_typed(opened, tmp_path):

@@ -74,14 +74,16 @@ class WatchedStorage:
         """
         return self._watched(self.ledger.study(name))
 
-    def annotate(self, study: WatchedStudy, kind: EventKind, text: str, trial: int | None) -> None:
+    def annotate(
+        self, study: WatchedStudy, kind: EventKind, text: str, trial: int | None, known: str | None = None
+    ) -> None:
         """Record an annotation; the storage is open for writing only meanwhile.
 
         Raises:
-            StudiesError: If there is no such trial, or the storage cannot be written.
+            StudiesError: If there is no such trial, another text than the known one, or the storage cannot be written.
         """
         with Ledger.open(self.url, create=False) as ledger:
-            ledger.annotate(study.record.id, kind, text, trial)
+            ledger.annotate(study.record.id, kind, text, trial, known)
         study.forget()
 
     def maintain(self, key: int, name: str, new: str | None) -> list[str]:

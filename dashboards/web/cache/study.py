@@ -60,6 +60,7 @@ class WatchedStudy:
         """Trials by number, each with the version of the study in which it last changed."""
         self._version = 0
         self._annotation_events: list[EventRecord] = []
+        self._annotation_key = 0
         self._read_at = float("-inf")
         self._views: dict[str, Background] = {}
 
@@ -96,7 +97,8 @@ class WatchedStudy:
 
     def _read(self) -> None:
         key, known = self.record.id, len(self._trials)
-        self._annotation_events = self.ledger.user_events(key)
+        self._annotation_key, newer = self.ledger.user_events_after(key, self._annotation_key)
+        self._annotation_events += newer
         self.counts = self.ledger.state_counts(key)
         total = sum(self.counts.values())
         running = self.ledger.trials(key, states=_OPEN)

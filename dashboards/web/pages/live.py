@@ -48,8 +48,10 @@ def _trials(request: PageRequest) -> object:
         },
         "trials": study.rows(number_in(given.get("since")) or 0 if is_known else 0),
         "ranked": found.number if found is not None else 0,
-        "annotations": [{"trial": number, **asdict(one)} for number, one in study.annotations().items()],
     }
+    answer["said"] = study.news()["said"]
+    if not (is_known and given.get("said") == str(answer["said"])):
+        answer["annotations"] = [{"trial": number, **asdict(one)} for number, one in study.annotations().items()]
     if found is not None and found.value is not None and not (is_known and given.get("ranked") == str(found.number)):
         answer["ranking"] = found.value
     return answer
@@ -66,7 +68,7 @@ def _live(request: PageRequest) -> object:
     running = [trial for trial in trials if trial.state is TrialState.RUNNING]
     key, ledger = study.record.id, study.ledger
     attempts = [one for trial in running[:_MOST_RUNNING] for one in ledger.attempts(key, trial.number)[-1:]]
-    events = ledger.events(key)
+    events = ledger.events(key, newest=_MOST_EVENTS)
     now = datetime.now(UTC)
     return {
         "now": now,
@@ -77,10 +79,7 @@ def _live(request: PageRequest) -> object:
         ],
         "workers": _workers(attempts, now),
         "pace": _pace(trials),
-        "events": [
-            {"at": event.at, "kind": event.kind, "trial": event.trial, "text": event.text}
-            for event in events[-_MOST_EVENTS:]
-        ],
+        "events": [{"at": event.at, "kind": event.kind, "trial": event.trial, "text": event.text} for event in events],
     }
 
 

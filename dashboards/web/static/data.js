@@ -30,16 +30,18 @@ export class Trials {
     this.session = "";
     this.version = 0;
     this.ranked = 0;
+    this.said = 0;
   }
 
   async update() {
-    const known = this.isLive ? `?session=${this.session}&since=${this.version}&ranked=${this.ranked}` : "";
+    const known = this.isLive ? `?session=${this.session}&since=${this.version}&ranked=${this.ranked}&said=${this.said}` : "";
     const found = await ask(`${this.api}trials.json${known}`);
     if (found.session !== this.session) this.rows = [];
     this.session = found.session;
     this.version = found.trials.version;
     this.ranked = found.ranked;
-    this.annotations = new Map(found.annotations.map((one) => [one.trial, one]));
+    this.said = found.said;
+    if (found.annotations) this.annotations = new Map(found.annotations.map((one) => [one.trial, one]));
     this.study = found.study;
     const { columns, rows } = found.trials;
     for (const row of rows) {

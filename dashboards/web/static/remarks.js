@@ -42,9 +42,10 @@ export class Remarks {
     }
     const found = { tags: tags.join(", "), note };
     const isOther = this.number !== number;
-    for (const [name, field] of Object.entries(this.fields)) if (isOther || field.value === this.known[name]) field.value = found[name];
+    // A text that is being written replaces the one that was there when it was begun.
+    for (const [name, field] of Object.entries(this.fields)) if (isOther || field.value === this.known[name]) field.value = this.known[name] = found[name];
     if (isOther) fill(this.status);
-    this.known = found;
+    this.found = found;
     this.number = number;
     return this.element;
   }
@@ -52,9 +53,15 @@ export class Remarks {
   async save() {
     const { tags, note } = this.fields;
     tags.value = [...new Set(tags.value.split(",").map((one) => one.trim()).filter(Boolean))].join(", ");
-    for (const [kind, field] of Object.entries({ tags, note })) if (field.value !== this.known[kind]) await send(this.api, { kind, trial: this.number, text: field.value });
-    this.known = { tags: tags.value, note: note.value };
+    for (const [kind, field] of Object.entries({ tags, note })) if (field.value !== this.known[kind]) await this.replace(kind, field.value);
     fill(this.status, "saved");
+  }
+
+  async replace(kind, text) {
+    const known = this.known[kind];
+    this.known[kind] = this.found[kind]; // if it is refused because of a newer text, that is shown, and replaced the next time
+    await send(this.api, { kind, trial: this.number, text, known });
+    this.known[kind] = text;
   }
 }
 

@@ -145,6 +145,32 @@ def test_study_is_renamed_and_deleted_by_its_name_alone(tmp_path):
         assert found.ask("/api/studies/1/trials.json").status == 404
 
 
+def test_note_replaces_the_text_its_writer_read_and_is_bounded(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'noted.db'}"
+    Planted(url, 2).ledger.close()
+    monkeypatch.setattr("studies.ledger.keeper_writes.MOST_NOTES", 4)
+    with dashboard_of(url) as found:
+
+        def save(text: str, **more: object) -> tuple[int, str]:
+            body = json.dumps({"kind": "note", "trial": 1, "text": text, **more})
+            path = "/api/studies/1/annotations.json"
+            answer = found.ask(path, method="POST", body=body, Content_Type="application/json")
+            return answer.status, answer.json.get("problem", "")
+
+        assert save("mine", known="")[0] == 200
+        status, problem = save("another's", known="")
+        assert (status, "it has become 'mine'. Save again to replace it." in problem) == (409, True)
+        assert save("both", known="mine")[0] == 200
+        assert save("b, a", kind="tags", known="")[0] == save("a", kind="tags", known="b, a")[0] == 200
+        assert "at most 10,000 bytes; got 10,001." in save("ü" * 5000 + "x")[1]
+        assert [save(str(number))[0] for number in range(3)] == [200, 200, 409]
+        assert save("1", known="1")[1].startswith("a study must have at most 4 saved notes")
+        first = found.ask("/api/studies/1/trials.json").json
+        assert first["annotations"] == [{"trial": 1, "note": "1", "tags": ["a"], "is_to_stop": False}]
+        known = f"session={first['session']}&since=0&said={first['said']}"
+        assert "annotations" not in found.ask(f"/api/studies/1/trials.json?{known}").json
+
+
 def test_annotations_are_recorded_unless_empty(tmp_path):
     url = f"sqlite:///{tmp_path / 'said.db'}"
     Planted(url, 2).ledger.close()

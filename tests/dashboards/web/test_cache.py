@@ -17,7 +17,7 @@ from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import COLUMNS, WatchedStudy
 from studies.errors import StorageError, StudiesError, UnknownStudyError
 from studies.ledger.ledger import Ledger
-from studies.records import NewStudy, TrialOutline, TrialRecord, TrialState
+from studies.records import EventKind, EventRecord, NewStudy, TrialOutline, TrialRecord, TrialState
 
 
 class Keeper:
@@ -91,6 +91,27 @@ def test_only_changed_trials_are_sent(keeper, storage):
     keeper.begin(6)
     assert changed(study, 3) == (4, [4, 5])
     assert list(study.trials) == [TrialOutline.of(trial) for trial in keeper.ledger.trials(keeper.key)]
+
+
+def test_only_newer_annotations_are_read_again(keeper, storage, monkeypatch):
+    keeper.begin(1)
+    for text in ("first", "second"):
+        keeper.ledger.annotate(keeper.key, EventKind.NOTE, text, 0)
+    study = storage.study(keeper.key)
+    study.refresh()
+    read, original = [], Ledger.user_events_after
+
+    def counted(ledger: Ledger, *asked: int) -> tuple[int, list[EventRecord]]:
+        found = original(ledger, *asked)
+        read.extend(one.text for one in found[1])
+        return found
+
+    monkeypatch.setattr(Ledger, "user_events_after", counted)
+    keeper.ledger.annotate(keeper.key, EventKind.NOTE, "third", 0)
+    study.refresh()
+    study.refresh()
+    assert read == ["third"]
+    assert study.annotations()[0].note == "third"
 
 
 def test_ended_trials_are_not_read_again(keeper, storage, monkeypatch):
