@@ -1,7 +1,7 @@
 """Tables of studies, leaderboards and trials, as rich renderables."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rich.console import Group, RenderableType
@@ -70,12 +70,16 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     parts.append(Fitted(_board_rows, board))
     if board.front is not None and board.front.points:
         parts += [Text(), *_front(board.front, board.summary.metric)]
-    parts += [Text(line, "dim") for line in _legend(board)]
-    return Group(*parts)
+    return Group(*parts, Fitted(_legend, board))
 
 
-def _legend(board: Leaderboard) -> Iterator[str]:
-    """Yield explanations of the columns, and the number of trials that are not shown."""
+def _legend(board: Leaderboard, width: int) -> Group:
+    """Return the explanations of a leaderboard as dim lines."""
+    return Group(*(Text(line, "dim") for line in _explanations(board, width)))
+
+
+def _explanations(board: Leaderboard, width: int) -> Iterator[str]:
+    """Yield explanations of the columns that fit the width, and the number of trials that are not shown."""
     if any(row.estimate is not None for row in board.rows):
         yield "estimate: the expected score if it is trained again, on these examples, ± 95%; it orders the table."
     most = max(row.seeds for row in board.rows)
@@ -89,7 +93,8 @@ def _legend(board: Leaderboard) -> Iterator[str]:
         yield f"{ranges[0]}: the size differs by layer (r: rank or width, l: prefix length)."
     if any("low-rank map" in row.sentence for row in board.rows):
         yield "low-rank map: LoRA that reads further upstream (parallel) or what its projection writes (sequential)."
-    yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
+    if width >= _NARROW_WIDTH:
+        yield f"of budget: stored parameters as a share of the budget of {board.summary.budget_parameters:,}."
     if board.examples is not None:
         whole, rungs = board.examples.whole, board.examples.rungs
         at_rungs = "" if rungs == whole else f" (at rungs {rungs:,})"
@@ -129,9 +134,20 @@ def _board_rows(board: Leaderboard, width: int) -> Table:
     for row in board.rows:
         cells = _cells(row, board, is_narrow=width < _NARROW_WIDTH)
         if "method" not in columns:
-            cells["what it is"] = f"{cells['ended']}{cells['method']}: {cells['what it is']}"
+            cells["what it is"] = f"{cells['ended']}{cells['method']}: {cells['what it is']}{_without(columns, cells)}"
         table.add_row(*(cells[name] for name in columns), style="bold" if row.is_discovered else None)
     return table
+
+
+def _without(columns: Collection[str], cells: Mapping[str, str]) -> str:
+    """Return the parameters and learning rates of a row, as the end of its sentence, if no column has them."""
+    size = "" if "parameters" in columns else f"{cells['parameters']} parameters"
+    rates = [] if "lr FFN" in columns else [cells[f"lr {side}"] for side in ("attention", "FFN")]
+    rate = (
+        f"lr {' and '.join(dict.fromkeys(one for one in rates if one != '-'))}" if any(map("-".__ne__, rates)) else ""
+    )
+    said = ", ".join(filter(None, (size, rate)))
+    return f" ({said})" if said else ""
 
 
 def _table_of_sentences(heads: Sequence[str], *, right: Collection[str]) -> Table:

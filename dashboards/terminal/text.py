@@ -82,8 +82,11 @@ def score_text(
 
 
 def estimate_text(estimate: float | None, high: float | None) -> str:
-    """Return an estimate with the half-width of its 95% interval; a dash if there is none."""
-    return "-" if estimate is None or high is None else f"{estimate:.4f} ± {high - estimate:.4f}"
+    """Return an estimate with the half-width of its 95% interval, unless that is 0; a dash if there is none."""
+    if estimate is None or high is None:
+        return "-"
+    reach = f"{high - estimate:.4f}"
+    return f"{estimate:.4f} ± {reach}" if float(reach) else f"{estimate:.4f}"
 
 
 def state_text(state: TrialState, reason: str | None = None) -> str:

@@ -100,8 +100,13 @@ class Leaderboard:
     examples: ExampleCounts | None = None
 
     def table(self) -> "pandas.DataFrame":
-        """Return the rows as a frame, one column per attribute; ``attrs["note"]`` explains additional rows."""
+        """Return the rows as a frame, one column per attribute; ``attrs["note"]`` explains additional rows.
+
+        Score and method come first, place and number last: these columns pandas shows on a narrow terminal.
+        """
         names = [field.name for field in fields(LeaderboardRow)]
+        outer = ("score", "method", "place", "number")
+        names = [*outer[:2], *(name for name in names if name not in outer), *outer[2:]]
         table = frame([{name: getattr(row, name) for name in names} for row in self.rows], columns=names)
         added = sum(row.place > line for line, row in enumerate(self.rows, start=1))
         if added:

@@ -95,6 +95,7 @@ def test_frames_load_pandas_but_not_torch(sample_storage):
 
 def test_a_study_answers_with_tables(study):
     board = study.leaderboard(top=1)
+    assert {"score", "method", "number"} <= set(board.to_string(max_cols=4).splitlines()[0].split())
     assert board.iloc[0][["number", "score", "state"]].tolist() == [3, 0.85, "complete"]
     assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board["method"])
 

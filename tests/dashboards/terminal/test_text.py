@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboards.terminal.text import duration_text, score_text
+from dashboards.terminal.text import duration_text, estimate_text, score_text
 from studies.records import ExampleCounts, TrialState
 
 
@@ -20,6 +20,11 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step():
     assert score_text(None, TrialState.FAILED, 0) == "-"
     assert score_text(-3.25, TrialState.PRUNED, 25, early_by_loss=True) == "loss 3.2500 @ 25"
     assert score_text(-3.25, TrialState.COMPLETE, 200, early_by_loss=True) == "-3.2500"
+
+
+def test_an_estimate_without_an_error_has_no_interval():
+    assert estimate_text(0.0598, 0.0702) == "0.0598 ± 0.0104"
+    assert estimate_text(0.0598, 0.0598) == estimate_text(0.0598, 0.05984) == "0.0598"
 
 
 def test_rung_score_has_error_of_the_examples_measured_there():
