@@ -117,12 +117,7 @@ def _sentences(knowledge: StudyPosterior, between: Between, ends: tuple[int, str
     said = [f"Trial {ends[0]} minus {ends[1]}: {whole} by estimate (95%)."]
     if clear:
         named = [f"{step.words} ({step.gain.mean:+.4f} ± {step.gain.reach:.4f})" for step in clear[:_MOST_NAMED]]
-        said.append(
-            f"Of its {len(between.steps)} differences from {ends[1]} these are shown to matter: {listed(named)}."
-        )
+        said.append(f"Of its differences from {ends[1]} these are shown to matter: {listed(named)}.")
     else:
-        said.append(
-            f"None of the {len(between.steps)} differences between trial {ends[0]} and {ends[1]} is shown to matter "
-            "yet."
-        )
+        said.append(f"No difference between trial {ends[0]} and {ends[1]} is shown to matter yet.")
     return tuple(said)

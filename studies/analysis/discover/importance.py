@@ -120,7 +120,7 @@ def _sentences(rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
         return ()
     leading, matter = rows[:_MOST_NAMED], [row["choice"] for row in rows if row["matters"]]
     choices = listed([row["choice"] for row in leading])
-    shares = f"{leading[-1]['share']:.0%}–{leading[0]['share']:.0%} of the variance"
+    shares = f"{100 * leading[-1]['share']:.0f}–{leading[0]['share']:.0%} of the variance"
     evidence = f"shown to matter: {listed(matter)}" if matter else "no single value is shown to be better yet"
     look = "look" if len(leading) > 1 else "looks"
     sentences = [f"{choices[0].upper()}{choices[1:]} {look} most important ({shares}); {evidence}."]
