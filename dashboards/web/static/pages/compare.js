@@ -96,7 +96,7 @@ function content(all, trials, base, differences) {
         h(
           "table",
           {},
-          h("caption", {}, "Marked rows differ, numbers by more than a tenth"),
+          h("caption", {}, "Marked rows differ (numbers by 10%)"),
           h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "hidden" }, "Property")), all.map((found) => h("th", { scope: "col" }, "Trial ", trialLink(base, found.number))))),
           h(
             "tbody",

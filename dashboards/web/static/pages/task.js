@@ -13,8 +13,8 @@ export async function show({ place, root, api, problem }) {
   const said = h("p", { class: "quiet" });
   const plots = {
     course: new Plot("Best score so far", { height: 320, logs: "y", hint: "Scores on validation, by number of the trial." }),
-    scores: new Plot("Distribution of scores (EDF)", { height: 320, logs: "x", hint: "Complete trials. A line further right scores more." }),
     sizes: new Plot("Score by parameters", { height: 320, logs: "y", hint: "Complete trials; diamonds are published methods." }),
+    scores: new Plot("Distribution of scores (EDF)", { height: 320, logs: "x", hint: "Complete trials. A line further right scores more." }),
   };
   const link = (row, one) => (one === null ? "–" : [h("a", { href: `${root}studies/${row.id}/trial/?number=${one.number}` }, String(one.number)), ` ${score(one.score)}`]);
   const table = new Table(
