@@ -129,7 +129,7 @@ def test_too_few_seeds_are_warned_of_before_anything_runs(run):
     assert code == 0
     message = "3 seeds are too few to show any difference to 3 baselines: --seeds 5."
     assert err.startswith(f"reviews-confirm: {message}")
-    assert message in " ".join(out.split())
+    assert "3 seeds are too few for the test: --seeds 5." in " ".join(out.split())
 
 
 def test_the_defaults_are_those_of_a_request():
