@@ -63,7 +63,8 @@ def leaderboard_table(board: Leaderboard) -> RenderableType:
     """Return the summary of a study and its trials, best first; discoveries are bold."""
     if not board.rows:
         return Group(summary_text(board.summary), Text("no trial has ended yet."))
-    summary = replace(board.summary, best=None) if board.verdict else board.summary
+    is_named = bool(board.verdict) and board.rows[0].estimate is not None
+    summary = replace(board.summary, best=None) if is_named else board.summary
     parts: list[RenderableType] = [summary_text(summary, board.examples), Text()]
     if board.verdict:
         parts += [Text(board.verdict), Text()]
