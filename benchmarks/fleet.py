@@ -232,11 +232,8 @@ def kept_study(
         study = ledger.create_study(new_study(specification, shape))
     plan = plan_of(BegunSpecification.of(specification), study, space, storage_url=url)
     plan = replace(plan, rungs=specification.rung_plan(EXAMPLES))
-    keeper = StudyKeeper(plan, clock=clock.monotonic)
-    try:
-        yield keeper, plan
-    finally:
-        keeper.close()
+    with Ledger.open(url, create=False) as ledger:
+        yield StudyKeeper(plan, ledger, clock=clock.monotonic), plan
 
 
 def call_seconds(calls: int = 2000) -> float:

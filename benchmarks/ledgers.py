@@ -85,7 +85,8 @@ def replay_costs(url: str) -> dict[str, float]:
         ledger.history(study.id, ScoreNoise(steps=STEPS[-1]))
         replay = time.process_time() - began_at
     began_at = time.process_time()
-    StudyKeeper(plan).close()
+    with Ledger.open(url, create=False) as ledger:
+        StudyKeeper(plan, ledger)
     return {"replay": replay, "takeover": time.process_time() - began_at}
 
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from search_space.closest_name import name_hint
 from studies.errors import StudiesError, WishError
+from studies.ledger.database import NO_PATIENCE
 from studies.ledger.ledger import Ledger
 from studies.records import Reading, StudyRecord, TrialRecord, TrialState
 from studies.runtime.messages import crash_reason
@@ -68,20 +69,19 @@ class ObserverDispatcher:
         complaints: One line for each observer that raised, with the error.
     """
 
-    def __init__(self, study: StudyRecord, storage_url: str, observers: Sequence[Observer]) -> None:
+    def __init__(self, study: StudyRecord, ledger: Ledger, observers: Sequence[Observer]) -> None:
         """Start from the present state: earlier launches have reported what came before."""
         self.complaints: list[str] = []
         self._study = study
-        self._storage_url = storage_url
+        self._ledger = ledger.patient(NO_PATIENCE)
         self._observers = list(observers)
         self._begun: set[int] = set()
         self._ended: set[int] = set()
         self._delivered: set[tuple[int, int]] = set()
         self._look_again_at = 0.0
         if observers:
-            with Ledger.open(storage_url, read_only=True) as ledger:
-                self._ended = {trial.number for trial in ledger.trials(study.id) if trial.state.is_terminal}
-                self._delivered = {(reading.trial, reading.step) for reading in ledger.readings(study.id)}
+            self._ended = {trial.number for trial in ledger.trials(study.id) if trial.state.is_terminal}
+            self._delivered = {(reading.trial, reading.step) for reading in ledger.readings(study.id)}
 
     def after(self, show: Callable[[T], None]) -> Callable[[T], None]:
         """Return a progress function that calls ``show`` and then, at intervals, the observers."""
@@ -100,9 +100,8 @@ class ObserverDispatcher:
         if not self._observers:
             return
         try:
-            with Ledger.open(self._storage_url, read_only=True) as ledger:
-                trials = ledger.trials(self._study.id)
-                readings = ledger.readings_by_trial(self._study.id)
+            trials = self._ledger.trials(self._study.id)
+            readings = self._ledger.readings_by_trial(self._study.id)
         except StudiesError:
             return  # the keeper says what is wrong with the ledger
         for trial in trials:

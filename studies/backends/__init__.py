@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from studies.backends.backend import Backend, RunnerFactory, Watch
 from studies.backends.tune import run_tune
@@ -16,11 +17,14 @@ from studies.runtime.study_plan import StudyPlan
 from studies.study_file.fields import BackendName
 from studies.study_file.sections import Fleet
 
+if TYPE_CHECKING:
+    from studies.ledger.ledger import Ledger
 
-def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> LaunchStatus:
+
+def _inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch, ledger: "Ledger") -> LaunchStatus:
     from studies.backends.inline import run_inline
 
-    return run_inline(plan, factory, options, watch)
+    return run_inline(plan, factory, options, watch, ledger)
 
 
 BACKENDS: Mapping[BackendName, Backend] = {"ray": run_tune, "inline": _inline}

@@ -22,6 +22,7 @@ from trial_runner.tasks.task import Task
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
+    from studies.ledger.ledger import Ledger
     from trial_runner.runner import TorchRunner
 
 RunnerFactory = Callable[[int], PackRunner]
@@ -115,9 +116,10 @@ class Watch:
         self._observer(replace(progress, seconds_elapsed=self.seconds_elapsed, left=left))
 
 
-Backend = Callable[[StudyPlan, RunnerFactory, Fleet, Watch], LaunchStatus]
+Backend = Callable[[StudyPlan, RunnerFactory, Fleet, Watch, "Ledger"], LaunchStatus]
 """Function that runs the workers of one study until it is done or they are stopped, and returns the status.
 
+The ledger is that of the launching process; a keeper in another process opens its own.
 It raises a `StudiesError` if the launch cannot continue. Nothing is lost: launching again continues.
 """
 

@@ -12,7 +12,7 @@ from studies.errors import FencedError, LaunchError, StudiesError
 from studies.runtime.study_plan import StudyPlan
 
 if TYPE_CHECKING:  # workers and the driver have this module too, and need neither a database nor a sampler
-    from studies.ledger.database import Patience
+    from studies.ledger.ledger import Ledger
     from studies.runtime.keeper import StudyKeeper
 
 PULSE = "pulse"
@@ -109,6 +109,7 @@ class KeeperActor:
     def _taken_over(self) -> "StudyKeeper":
         """Return the study's keeper, unless another launch has taken the study over since."""
         from studies.ledger.database import Patience
+        from studies.ledger.ledger import Ledger
         from studies.runtime.keeper import StudyKeeper
         from studies.runtime.periodic_thread import PeriodicThread
 
@@ -118,9 +119,10 @@ class KeeperActor:
             seconds=self._plan.patience_seconds, tell=self._set_waits_for, is_over=lambda: bool(self._stop)
         )
         try:
+            ledger = Ledger.open(self._plan.storage_url, create=False, patience=patience)
             if ray.get_runtime_context().was_current_actor_reconstructed:
-                _refuse_stolen_study(self._plan, self._launch_name, patience)
-            keeper = StudyKeeper(self._plan, name=self._launch_name, patience=patience, machines=self._nodes)
+                _refuse_stolen_study(ledger, self._plan.study, self._launch_name)
+            keeper = StudyKeeper(self._plan, ledger, name=self._launch_name, machines=self._nodes)
             PeriodicThread(lambda: _AGAIN_SECONDS if keeper.prepare() else _NOTHING_SECONDS, keeper.halt).start()
             return keeper
         except StudiesError as error:
@@ -131,18 +133,15 @@ class KeeperActor:
         self._waits_for = text
 
 
-def _refuse_stolen_study(plan: StudyPlan, launch_name: str, patience: "Patience") -> None:
+def _refuse_stolen_study(ledger: "Ledger", study: str, launch_name: str) -> None:
     """Raise an error if another launch has taken the study over since this launch did.
 
     Raises:
         FencedError: If another launch has taken it over.
     """
-    from studies.ledger.ledger import Ledger
-
-    with Ledger.open(plan.storage_url, create=False, patience=patience) as ledger:
-        keepers = ledger.keepers(ledger.study(plan.study).id)
+    keepers = ledger.keepers(ledger.study(study).id)
     if launch_name in keepers and keepers[-1] != launch_name:
-        raise FencedError(f"study '{plan.study}' was taken over by {keepers[-1]}. This launch must stop.")
+        raise FencedError(f"study '{study}' was taken over by {keepers[-1]}. This launch must stop.")
 
 
 def actor_result(asked: Any, seconds: float | None = None) -> Any:

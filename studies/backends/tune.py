@@ -11,6 +11,7 @@ import socket
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from studies.backends.backend import RunnerFactory, Watch, allowed_threads
 from studies.backends.driver_process import (
@@ -28,6 +29,9 @@ from studies.runtime.progress import ActiveClock, LaunchStatus, Progress, progre
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
 from trial_runner.processes import start_of
+
+if TYPE_CHECKING:
+    from studies.ledger.ledger import Ledger
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 300.0
@@ -55,7 +59,7 @@ _ENVIRONMENT = LARGE_PAGES | {
 }
 
 
-def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch) -> LaunchStatus:
+def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Watch, ledger: "Ledger") -> LaunchStatus:
     """Run the fleet until the study is done or the watch stops it. See `studies.backends.backend.Backend`."""
     address = cluster_address()
     mark = None if address is None else FolderMark(folder=plan.artefacts)
@@ -71,7 +75,7 @@ def run_tune(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: Wat
             mark=mark,
         )
         with DriverProcess(order, driver_environment(order)) as driver:
-            return Supervisor(driver, order, watch).run()
+            return Supervisor(driver, order, watch, ledger).run()
 
 
 def cluster_address() -> str | None:
@@ -135,12 +139,13 @@ def driver_environment(order: DriverOrder) -> dict[str, str]:
 class Supervisor:
     """Supervision of the driver: its messages, the clock, stop requests, and the end of a driver that hangs."""
 
-    def __init__(self, driver: DriverProcess, order: DriverOrder, watch: Watch) -> None:
+    def __init__(self, driver: DriverProcess, order: DriverOrder, watch: Watch, ledger: "Ledger") -> None:
         """Supervise a driver that was started with an order."""
         self._driver = driver
         self._plan = order.plan
         self._address = order.address
         self._watch = watch
+        self._ledger = ledger
         self._clock = ActiveClock(order.plan.lease_seconds)
         self._last_message_at = self._clock.seconds()
         self._began_at = time.monotonic()
@@ -254,10 +259,11 @@ class Supervisor:
 
     def _as_left(self) -> LaunchStatus:
         """Return the status of a study whose workers were ended, as its ledger has it."""
-        from studies.ledger.ledger import Ledger
+        from studies.ledger.database import NO_PATIENCE
 
         progress = self._progress or progress_before(self._plan)
-        with suppress(StudiesError), Ledger.open(self._plan.storage_url, read_only=True) as ledger:
+        with suppress(StudiesError):
+            ledger = self._ledger.patient(NO_PATIENCE)
             progress = replace(progress, counts=ledger.state_counts(ledger.study(self._plan.study).id))
         progress = replace(progress, running=(), waits_for="")
         return LaunchStatus(progress=progress, is_done=False, exhausted="", drained=self._stop_reason, halted=None)

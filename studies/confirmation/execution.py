@@ -101,13 +101,19 @@ def confirm(  # noqa: PLR0913 - one argument per wish
         new = _new(ledger, parent, request, space) if existing is None else None
         study = ledger.study(request.confirmation) if new is None else ledger.create_study(*new)
         target_trials = sum(ledger.state_counts(study.id).values())
-    plan = confirmation_plan(specification, study, space, storage_url=storage_url, target_trials=target_trials)
-    plan = replace(plan, lease_seconds=lease_seconds)
-    found = run_fleet(
-        specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
-    )
-    if found.finished:
-        with Ledger.open(storage_url, create=False) as ledger:
+        plan = confirmation_plan(specification, study, space, storage_url=storage_url, target_trials=target_trials)
+        plan = replace(plan, lease_seconds=lease_seconds)
+        found = run_fleet(
+            specification,
+            study,
+            plan,
+            ledger,
+            factory=factory,
+            observer=observer,
+            observers=observers,
+            instead_of=instead_of,
+        )
+        if found.finished:
             _record_comparisons(ledger, study)
     return found
 

@@ -37,6 +37,7 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
     specification: BegunSpecification,
     study: StudyRecord,
     plan: StudyPlan,
+    ledger: Ledger,
     *,
     factory: RunnerFactory | None,
     observer: ProgressCallback | None,
@@ -49,6 +50,7 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         specification: Study file with the workers' backbone, task, number and time budget.
         study: Record of the study.
         plan: Plan of the keeper.
+        ledger: Open ledger of the study, which stays open to the end.
         factory: Factory of the workers' runners; None to train the study's task on its backbone.
         observer: Function that receives the progress about twice a second; None for none.
         observers: Observers of trials and readings.
@@ -62,15 +64,14 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
     fleet = specification.fleet
     factory = factory or TorchRunnerFactory.of(specification, specification.inputs)
     backend = BACKENDS[fleet.backend]
-    # open to the end: whoever closes a file last leaves it whole without its log, however the keeper has ended
-    with Ledger.open(plan.storage_url, create=False) as ledger, Interrupts() as interrupts:
-        dispatcher = ObserverDispatcher(study, plan.storage_url, observers)
+    with Interrupts() as interrupts:
+        dispatcher = ObserverDispatcher(study, ledger, observers)
         watch = Watch(dispatcher.after(observer or (lambda progress: None)), interrupts, fleet.time_budget)
         try:
             with hold_study(study, ledger, seconds=plan.lease_seconds, instead_of=instead_of) as name:
                 if ledger.study(study.name).created_at != study.created_at:
                     raise LaunchError(f"study '{study.name}' was replaced by another launch. Launch it again.")
-                status = backend(replace(plan, launch=name), factory, fleet, watch)
+                status = backend(replace(plan, launch=name), factory, fleet, watch, ledger)
         finally:
             dispatcher.end()
     if status.halted is not None:

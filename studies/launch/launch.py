@@ -1,13 +1,14 @@
 """Launch of a study: all checks, then its creation or continuation, and its workers."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from studies.backends.backend import RunnerFactory
 from studies.errors import StorageError
 from studies.launch.execution import LaunchResult, run_fleet
 from studies.launch.preparation import absolute_url, initial_design_of, plan_of, prepared, space_of
-from studies.launch.study_creation import as_begun, create_or_continue, with_warm_start
+from studies.launch.study_creation import as_begun, create_or_continue, existing_ledger, with_warm_start
 from studies.launch_warnings import launch_warnings
 from studies.ledger.database import superuser
 from studies.ledger.invariants import lost_weights
@@ -21,6 +22,7 @@ from studies.resource_estimates.noise import noise_warning
 from studies.runtime.progress import ProgressCallback
 from studies.runtime.workload import replaceable_holder
 from studies.study_file import Specification
+from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.gc_pause import uncollected
 from trial_runner.tasks.input_digest import InputDigest
 from trial_runner.tasks.kind import Prepared
@@ -62,46 +64,45 @@ def launch(  # noqa: PLR0913 - one argument per wish
         RunnerError: If the backbone or the task cannot be loaded.
     """
     storage_url = absolute_url(storage_url)
-    specification = as_begun(specification, storage_url)
-    instead_of = _instead_of(specification.name, storage_url, take_over=take_over)
-    space = space_of(specification)
-    if factory is None:
-        check_gpu(specification.fleet)
-    with uncollected():
-        task = None if factory is not None else prepared(specification)
-    if task is not None:
-        inputs = InputDigest.of(task, specification.backbone.name)
-        found = {"inputs": inputs, "dropped": task.dropped, "cuts": task.cuts}
-        specification = specification.model_copy(update=found)
-    initial_design_of(specification, task)  # it may raise before anything is recorded
-    with Ledger.open(storage_url) as ledger:
-        specification = with_warm_start(specification, ledger, space)
-        study, done = create_or_continue(specification, ledger, space.shape)
+    with ExitStack() as opened:
+        ledger, instead_of, begun = None, None, BegunSpecification.of(specification)
+        with suppress(StorageError):  # missing or unreadable storage is reported when it is opened for creation
+            ledger = opened.enter_context(existing_ledger(storage_url))
+        if ledger is not None:
+            begun = as_begun(specification, ledger)
+            instead_of = replaceable_holder(specification.name, ledger, take_over=take_over)
+        space = space_of(begun)
+        task = None if factory is not None else _checked_task(begun)
+        if task is not None:
+            inputs = InputDigest.of(task, begun.backbone.name)
+            begun = begun.model_copy(update={"inputs": inputs, "dropped": task.dropped, "cuts": task.cuts})
+        initial_design_of(begun, task)  # it may raise before anything is recorded
+        if ledger is None:
+            ledger = opened.enter_context(Ledger.open(storage_url))
+        begun = with_warm_start(begun, ledger, space)
+        study, done = create_or_continue(begun, ledger, space.shape)
         counts = ledger.state_counts(study.id)
         known = () if announce is None else (*done, *_ledger_lines(ledger, study))
-    ended = sum(count for state, count in counts.items() if state.is_terminal)
-    if ended >= specification.trials and ended == sum(counts.values()):
+        ended = sum(count for state, count in counts.items() if state.is_terminal)
+        if ended >= begun.trials and ended == sum(counts.values()):
+            if announce is not None:
+                announce(known)
+            return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
+        plan = plan_of(begun, study, space, storage_url=storage_url, task=task)
+        plan = replace(plan, lease_seconds=lease_seconds)
         if announce is not None:
-            announce(known)
-        return LaunchResult(study=study, finished=True, reason=f"already finished: all {ended} trials have ended")
-    plan = plan_of(specification, study, space, storage_url=storage_url, task=task)
-    plan = replace(plan, lease_seconds=lease_seconds)
-    if announce is not None:
-        warnings = launch_warnings(space, plan.initial_design, trials=specification.trials)
-        announce((*known, *data_lines(task), *warnings, *filter(None, (gpu_warning(specification.fleet),))))
-    return run_fleet(
-        specification, study, plan, factory=factory, observer=observer, observers=observers, instead_of=instead_of
-    )
+            warnings = launch_warnings(space, plan.initial_design, trials=begun.trials)
+            announce((*known, *data_lines(task), *warnings, *filter(None, (gpu_warning(begun.fleet),))))
+        return run_fleet(
+            begun, study, plan, ledger, factory=factory, observer=observer, observers=observers, instead_of=instead_of
+        )
 
 
-def _instead_of(name: str, storage_url: str, *, take_over: bool) -> str | None:
-    """Return the launch that this one may replace; see `replaceable_holder`."""
-    try:
-        ledger = Ledger.open(storage_url, read_only=True)
-    except StorageError:
-        return None  # as in `as_begun`
-    with ledger:
-        return replaceable_holder(name, ledger, take_over=take_over)
+def _checked_task(specification: Specification) -> Prepared:
+    """Return the task of a study that this machine can train."""
+    check_gpu(specification.fleet)
+    with uncollected():
+        return prepared(specification)
 
 
 def _ledger_lines(ledger: Ledger, study: StudyRecord) -> Iterator[str]:

@@ -49,7 +49,9 @@ def requested(
     if not isinstance(study, str) or not is_name(study):
         return specification_of(study, overrides)
     try:
-        record, trials = _begun(study, storage_url)
+        with existing_ledger(storage_url, read_only=True) as ledger:
+            record = ledger.study(study)
+            count = sum(ledger.state_counts(record.id).values())
     except (StorageError, UnknownStudyError):
         return specification_of(study, overrides)
     if study in example_names():
@@ -60,10 +62,22 @@ def requested(
         raise WishError(f"'{study}' must be a study that searches; it is a confirmation. Use 'deltaspace confirm'.")
     known = begun_specification(record)
     recorded = Specification.from_json(known.as_json())
-    return specification_of(recorded, {"trials": max(known.trials, len(trials)), **(overrides or {})})
+    return specification_of(recorded, {"trials": max(known.trials, count), **(overrides or {})})
 
 
-def as_begun(specification: Specification, storage_url: str) -> BegunSpecification:
+def existing_ledger(storage_url: str, *, read_only: bool = False) -> Ledger:
+    """Return the open ledger of a storage with studies; tables of an earlier version are upgraded.
+
+    Raises:
+        StorageError: If there are no studies yet, or they cannot be read.
+    """
+    try:
+        return Ledger.open(storage_url, create=False, read_only=read_only)
+    except SchemaVersionError:
+        return Ledger.open(storage_url)
+
+
+def as_begun(specification: Specification, ledger: Ledger) -> BegunSpecification:
     """Return the study file with which the study of its name continues, if there is one; nothing is created.
 
     A study without a begun trial is ignored: `create_or_continue` replaces it.
@@ -73,28 +87,14 @@ def as_begun(specification: Specification, storage_url: str) -> BegunSpecificati
         WishError: If it is not a search study.
     """
     try:
-        study, trials = _begun(specification.name, storage_url)
-    except (StorageError, UnknownStudyError):
-        # missing or unreadable storage is reported when it is opened for writing
+        study = ledger.study(specification.name)
+    except UnknownStudyError:
         return BegunSpecification.of(specification)
     if _changes(specification, study):
-        _refuse_change(specification, study, trials)
+        _refuse_change(specification, study, ledger.trials(study.id))
         return BegunSpecification.of(specification)
     begun = BegunSpecification.from_json(study.specification)
     return BegunSpecification.of(specification, begun)
-
-
-def _begun(name: str, storage_url: str) -> tuple[StudyRecord, list[TrialRecord]]:
-    """Return a study and its trials."""
-    try:
-        with Ledger.open(storage_url, read_only=True) as ledger:
-            study = ledger.study(name)
-            return study, ledger.trials(study.id)
-    except SchemaVersionError:
-        # tables of an earlier version are upgraded
-        with Ledger.open(storage_url) as ledger:
-            study = ledger.study(name)
-            return study, ledger.trials(study.id)
 
 
 def _changes(specification: Specification, study: StudyRecord) -> list[str]:

@@ -54,6 +54,9 @@ class Patience:
         return False
 
 
+NO_PATIENCE = Patience(seconds=0.0)
+"""Patience of a caller that does not wait: the first try is the last."""
+
 # Administrator shutdown, crash shutdown, cannot connect now (starting up, shutting down).
 _SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
@@ -194,6 +197,10 @@ class Database:
         self._engine = engine
         self._reader = engine.execution_options(**({} if address.file else {"isolation_level": "REPEATABLE READ"}))
         self._writer = engine.execution_options(**{WRITES: True})
+
+    def patient(self, patience: Patience) -> "Database":
+        """Return this open database with patience."""
+        return Database(self._engine, self.address, patience)
 
     def close(self) -> None:
         """Close all connections."""

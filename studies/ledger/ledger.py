@@ -121,6 +121,10 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Folder of the database file; None for a server."""
         return self.database.address.home
 
+    def patient(self, patience: Patience) -> "Ledger":
+        """Return this open ledger with patience with a locked or unreachable database."""
+        return Ledger(self.database.patient(patience))
+
     def close(self) -> None:
         """Close all connections."""
         self.database.close()

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 
 from studies.errors import LaunchError, StudiesError
 from studies.history.history import StudyHistory
-from studies.ledger.database import Patience
 from studies.ledger.leases import LAID_ASIDE, MACHINE_LOST
+from studies.ledger.ledger import Ledger
 from studies.records import EventKind, TrialReport, TrialState
 from studies.runtime.messages import Decision, Machines, WorkerAnswer
 from studies.runtime.progress import ActiveClock, Clock, LaunchStatus, Progress
@@ -50,30 +50,31 @@ class StudyKeeper:
     def __init__(
         self,
         plan: StudyPlan,
+        ledger: Ledger,
         *,
         name: str = "keeper",
-        patience: Patience | None = None,
         machines: Machines = Machines(),  # noqa: B008 - a value
         clock: Clock = time.monotonic,
     ) -> None:
         """Take the study over: fence earlier keepers, requeue their running trials, rebuild the state.
 
         Args:
+            plan: Plan of the study.
+            ledger: Open ledger of the study, which the caller closes.
             name: Name of the keeper in the study's events.
-            patience: Patience with a locked or unreachable database.
             machines: Machines of the workers.
             clock: Monotonic clock, in seconds.
 
         Raises:
-            StudiesError: If the study or its storage is missing.
+            StudiesError: If the study is missing.
         """
         self._plan = plan
         self._machines = machines
         self._lock = threading.RLock()
-        self._state = StudyState(plan, name=name, patience=patience, clock=clock)
+        self._state = StudyState(plan, ledger, name=name, clock=clock)
         self._queue = TrialQueue(self._state)
         self._results = Results(self._state)
-        self._ledger, self._roster = self._state.ledger, self._state.roster
+        self._ledger, self._roster = ledger, self._state.roster
         self._study, self._epoch = self._state.study, self._state.epoch
         self._clock = ActiveClock(plan.lease_seconds, clock)
         self._drained = ""
@@ -220,10 +221,6 @@ class StudyKeeper:
         with self._serving():
             self._state.record_event(EventKind.LAUNCH, text)
             self._state.sweep()
-
-    def close(self) -> None:
-        """Close the ledger."""
-        self._ledger.close()
 
     # ---- inside a call
 

@@ -10,7 +10,6 @@ from search_space.space.trial_protocol import Parameter
 from studies.errors import DamagedError
 from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
-from studies.ledger.database import Patience
 from studies.ledger.ledger import Ledger
 from studies.records import EventKind, StudyRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import delete_own_files, remove_orphans
@@ -60,15 +59,15 @@ class StudyState:
         crashes: Worker crashes in a row since the last reading.
     """
 
-    def __init__(self, plan: StudyPlan, *, name: str, patience: Patience | None, clock: Clock = time.monotonic) -> None:
+    def __init__(self, plan: StudyPlan, ledger: Ledger, *, name: str, clock: Clock = time.monotonic) -> None:
         """Take the study over: fence earlier keepers, requeue their running trials, read the ledger.
 
         Raises:
-            StudiesError: If the study or its storage is missing.
+            StudiesError: If the study is missing.
         """
         self.plan = plan
         self.clock = clock
-        self.ledger = Ledger.open(plan.storage_url, create=False, patience=patience)
+        self.ledger = ledger
         self.study: StudyRecord = self.ledger.study(plan.study)
         self.epoch = self.ledger.take_over(self.study.id, name)
         self.ledger.place(self.study.id, self.epoch, plan.artefacts)

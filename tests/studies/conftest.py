@@ -1,8 +1,10 @@
 """A small study for the engine's tests: a real search space, and a pack runner without torch."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.best_share import BestShare
@@ -77,16 +79,14 @@ def new_plan(space: SearchSpace, tmp_path: Path) -> PlanMaker:
 
 @pytest.fixture
 def keep() -> Iterator[Callable[..., StudyKeeper]]:
-    """Build keepers, and close them in the end."""
-    keepers: list[StudyKeeper] = []
+    """Build keepers, and close their ledgers in the end."""
+    with ExitStack() as opened:
 
-    def make(plan: StudyPlan, machines: Machines = Machines()) -> StudyKeeper:  # noqa: B008 - a value
-        keepers.append(StudyKeeper(plan, machines=machines))
-        return keepers[-1]
+        def make(plan: StudyPlan, **given: Any) -> StudyKeeper:
+            ledger = opened.enter_context(Ledger.open(plan.storage_url, create=False))
+            return StudyKeeper(plan, ledger, **given)
 
-    yield make
-    for keeper in keepers:
-        keeper.close()
+        yield make
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def begin(new_plan: PlanMaker, keep: Callable[..., StudyKeeper]) -> Iterator[Cal
     begun: list[KeptStudy] = []
 
     def make(url: str | None = None, *, machines: Machines = Machines(), **fields: object) -> KeptStudy:  # noqa: B008
-        begun.append(KeptStudy(new_plan(url, **fields), lambda plan: keep(plan, machines)))
+        begun.append(KeptStudy(new_plan(url, **fields), lambda plan: keep(plan, machines=machines)))
         return begun[-1]
 
     yield make

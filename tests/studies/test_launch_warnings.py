@@ -90,7 +90,9 @@ def test_generation_study_skips_head_only(tmp_path, monkeypatch, labels, publish
     task = SimpleNamespace(labels=labels, splits={"validation": range(9)}, dropped=(), cuts=(), **facts)
     monkeypatch.setattr(launch, "prepared", lambda specification: task)
 
-    def run_fleet(specification: object, study: Any, plan: Any, **options: object) -> launch.LaunchResult:
+    def run_fleet(
+        specification: object, study: Any, plan: Any, ledger: object, **options: object
+    ) -> launch.LaunchResult:
         plans.append(plan)
         return launch.LaunchResult(study=study, finished=True, reason="nothing was run")
 

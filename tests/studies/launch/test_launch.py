@@ -6,8 +6,10 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from sqlalchemy import create_engine
 from support.ledger_query import query_study
 from support.small_study import small_study
 from support.trivial_runner import TrivialFactory, TrivialRunner
@@ -63,6 +65,16 @@ def test_study_without_trials_is_replaced_by_other_settings(tmp_path):
     assert "  training.steps: 20 -> 24" in changes
 
 
+def test_launch_opens_its_ledger_once_from_its_checks_to_its_end(tmp_path, monkeypatch):
+    engines = Mock(wraps=create_engine)
+    monkeypatch.setattr("studies.ledger.engine.create_engine", engines)
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    for launches, trials in enumerate((2, 3, 3), start=1):  # begun, continued, already finished
+        study = specification(tmp_path, trials=trials)
+        assert launch(study, storage_url=url, factory=TrivialFactory(), observers=[Mock()]).finished
+        assert engines.call_count == launches
+
+
 def test_study_without_trials_is_kept_while_another_launch_runs_it(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with pytest.raises(BackboneError):
@@ -84,7 +96,7 @@ class ShownError(Exception):
 
 @pytest.mark.slow
 def test_rungs_have_example_count_and_guessing_loss(tmp_path, monkeypatch):
-    def show(specification: Specification, study: object, plan: StudyPlan, **options: object) -> None:
+    def show(specification: Specification, study: object, plan: StudyPlan, ledger: Ledger, **options: object) -> None:
         raise ShownError(plan.rungs)
 
     monkeypatch.setattr("studies.launch.launch.run_fleet", show)

@@ -21,7 +21,7 @@ from studies.ledger.ledger import Ledger
 from studies.pruning.rungs import Protected, Rule, RungPlan
 from studies.records import ArtefactRecord, EventKind, TrialReport, TrialState
 from studies.runtime.artefacts import attempt_folder, describe_file, is_whole
-from studies.runtime.keeper import MAX_CRASHES, StudyKeeper
+from studies.runtime.keeper import MAX_CRASHES
 from studies.runtime.messages import Decision
 from studies.runtime.roster import MAX_LOSSES
 from studies.runtime.trial_queue import AHEAD_PER
@@ -190,10 +190,10 @@ def test_a_report_that_is_repeated_is_recorded_once(storage_url, begin):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_progress_counts_a_repeated_report_once(new_plan, times):
+def test_progress_counts_a_repeated_report_once(new_plan, keep, times):
     """Repeat the call of a worker after a lost answer."""
     now = [0.0]
-    keeper = StudyKeeper(new_plan(target_trials=2), clock=lambda: now[0])
+    keeper = keep(new_plan(target_trials=2), clock=lambda: now[0])
     first, second = keeper.exchange("w/1", [], 2).requests
     now[0] = 8.0
     for _ in range(times):
@@ -212,7 +212,6 @@ def test_progress_counts_a_repeated_report_once(new_plan, times):
     ended = keeper.progress()
     assert (ended.ended, ended.ended_here, ended.counts[TrialState.RUNNING]) == (2, 2, 0)
     assert [one.number for one in ended.just_ended] == [0, 1]
-    keeper.close()
 
 
 def test_repeated_report_after_takeover_keeps_its_file(begin):
