@@ -1,7 +1,8 @@
-"""Identity of processes, by which any other process can decide whether one still runs."""
+"""Identity of processes, by which any other process can decide whether one still runs; names and sessions."""
 
 import os
 import socket
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +39,24 @@ def start_of(process: int) -> str | None:
     except OSError:
         return ""
     return None if state in "ZX" else fields[_START_FIELD - 1]
+
+
+def name_of(process: int) -> str:
+    """Return the name of a local process's program; empty if it is hidden or has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
+
+
+def session_of(leader: int) -> list[int]:
+    """Return the live processes of a session; empty without ``/proc``."""
+    pids = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader and start_of(pid) is not None:
+                pids.append(pid)
+    return pids
 
 
 def has_ended(machine: str, process: int, start: str) -> bool:

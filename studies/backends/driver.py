@@ -36,6 +36,7 @@ from studies.backends.scaling_policy import Growth, Places, WorkerFailures, trea
 from studies.backends.tune_worker import Home, PackTrainable
 from studies.errors import LaunchError, StudiesError, message_line
 from studies.runtime.progress import LaunchStatus
+from trial_runner.processes import name_of, session_of
 
 LOOK_SECONDS = 0.1
 _LEAVING_SECONDS = 15.0
@@ -145,15 +146,13 @@ def start_ray(order: DriverOrder) -> dict[str, int]:
                 else max(order.cores, int(order.options.workers)),
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
-                _temp_dir=str(order.folder / "r"),
                 **quiet,
             )
             break
         except Exception as error:
             if _TOO_SLOW not in str(error) or start == _STARTS - 1:
                 raise
-    node = ray._private.worker._global_node
-    return {kind: info[0].process.pid for kind, info in node.all_processes.items() if kind in _VITAL}
+    return {name: pid for pid in session_of(os.getpid()) if (name := name_of(pid)) in _VITAL}
 
 
 def _missing_resources(

@@ -24,7 +24,7 @@ from studies.errors import StudiesError
 from studies.runtime.progress import LaunchStatus, Progress
 from studies.runtime.study_plan import StudyPlan
 from studies.study_file.sections import Fleet
-from trial_runner.processes import start_of
+from trial_runner.processes import session_of
 
 _END_SECONDS = 5.0
 _LEAVE_SECONDS = 10.0
@@ -34,7 +34,7 @@ _PRIVATE_VARIABLES = frozenset({"RAY_ADDRESS", "RAY_AUTH_TOKEN"})
 
 _PREFIX = "dslaunch-"
 _REMOVALS = 3
-_LONGEST_PARENT = 20  # sockets of Ray lie below it, and their paths are limited to 107 bytes
+_LONGEST_PARENT = 18  # sockets of Ray lie below it, and their paths are limited to 107 bytes
 _AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 ORDER = "order"
@@ -149,7 +149,7 @@ class DriverProcess:
         if kind is None and self._order.address is not None:
             self._code(_LEAVE_SECONDS)  # it leaves the cluster
         until = time.monotonic() + _END_SECONDS
-        while (left := _session(self._process.pid)) and time.monotonic() < until:
+        while (left := session_of(self._process.pid)) and time.monotonic() < until:
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -222,17 +222,6 @@ def _pickled(order: DriverOrder) -> bytes:
 
     packed: bytes = cloudpickle.dumps(order)
     return packed
-
-
-def _session(leader: int) -> list[int]:
-    """Return the live processes of a session; empty without ``/proc``."""
-    pids = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
-        with suppress(ProcessLookupError, PermissionError):
-            if os.getsid(pid) == leader and start_of(pid) is not None:
-                pids.append(pid)
-    return pids
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ray import tune
-from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError
+from ray.tune.execution.tune_controller import RayActorManager
 from ray.tune.search import Searcher
 from ray.tune.search.search_generator import SearchGenerator
 

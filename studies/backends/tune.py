@@ -129,6 +129,7 @@ def driver_environment(order: DriverOrder) -> dict[str, str]:
         token.write_text(secrets.token_hex(32))
         settings |= {
             "RAY_ADDRESS": "",
+            "RAY_TMPDIR": str(order.folder),
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": "",
             "RAY_AUTH_TOKEN_PATH": str(token),

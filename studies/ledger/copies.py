@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, bindparam, insert, select
 from studies.ledger import reads
 from studies.ledger.database import home_of
 from studies.ledger.files import written_folder
-from studies.ledger.rows import checked_row
+from studies.ledger.rows import checked_row, named_rows
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records import StudyRecord
 
@@ -76,21 +76,22 @@ def _free(name: str, taken: set[str]) -> str:
 def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
     """Copy one study and return its key in the target."""
     of_study = {"study_id": study_id}
-    row = checked_row(source.execute(_STUDY, of_study).one(), STUDIES)._asdict()
+    (row,) = named_rows(source.execute(_STUDY, of_study))
+    checked_row(row, STUDIES)
     row |= {**changes, "holder": None, "held_until": None}
     row["specification"] = with_name(row["specification"], row["name"])
     del row["id"]
     key = int(target.execute(insert(STUDIES).returning(STUDIES.c.id), row).scalar_one())
     for table in _OF_STUDY:
-        rows = source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study)
-        _insert(target, table, ({**checked_row(row, table)._asdict(), "study_id": key} for row in rows))
+        rows = named_rows(source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study))
+        _insert(target, table, ({**checked_row(row, table), "study_id": key} for row in rows))
     old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
     new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
     for table in _OF_TRIALS:
         of_trials = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id)
         in_order = of_trials.order_by(table.c.id) if "id" in table.c else of_trials
-        rows = source.execute(in_order.where(TRIALS.c.study_id == bindparam("study_id")), of_study)
-        _insert(target, table, ({**checked_row(row, table)._asdict(), "trial_id": new[row.trial_id]} for row in rows))
+        rows = named_rows(source.execute(in_order.where(TRIALS.c.study_id == bindparam("study_id")), of_study))
+        _insert(target, table, ({**checked_row(row, table), "trial_id": new[row["trial_id"]]} for row in rows))
     return key
 
 

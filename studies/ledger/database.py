@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 
 from studies.errors import DamagedError, StorageError, message_line
 from studies.ledger.engine import WRITES, StorageAddress
+from trial_runner.processes import name_of
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -151,13 +152,8 @@ def _locking_processes(file: Path) -> str:
             fields = line.split()
             if "WRITE" in fields and int(fields[5].rpartition(":")[2]) in inodes:
                 pids.append(int(fields[4]))
-    return ", ".join(f"process {pid}{_name(pid)}" for pid in dict.fromkeys(pids) if pid > 0)
-
-
-def _name(pid: int) -> str:
-    with suppress(OSError):
-        return f" ({Path(f'/proc/{pid}/comm').read_text().strip()})"
-    return ""
+    named = {pid: name_of(pid) for pid in pids if pid > 0}
+    return ", ".join(f"process {pid} ({name})" if name else f"process {pid}" for pid, name in named.items())
 
 
 T = TypeVar("T")

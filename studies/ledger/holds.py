@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, select, update
 
 from studies.errors import DamagedError, StudyHeldError
 from studies.ledger.clock import WRITTEN_TIME
-from studies.ledger.rows import checked_row
+from studies.ledger.rows import checked_row, named_rows
 from studies.ledger.tables import STUDIES
 from trial_runner.processes import has_ended, machine_mark, start_of
 
@@ -97,12 +97,12 @@ class Hold:
 def holder(connection: Connection, study_id: int) -> Hold | None:
     """Return the hold on a study, live or not."""
     columns = [STUDIES.c[name] for name in ("holder", "held_until")]
-    row = connection.execute(select(*columns).where(_is(study_id))).one_or_none()
-    if row is None or row.holder is None:
+    row = next(named_rows(connection.execute(select(*columns).where(_is(study_id)))), None)
+    if row is None or row["holder"] is None:
         return None
-    if checked_row(row, STUDIES).held_until is None:
+    if checked_row(row, STUDIES)["held_until"] is None:
         raise DamagedError.of("the end of a hold", ValueError("it is missing"))
-    return Hold(holder=row.holder, until=row.held_until)
+    return Hold(holder=row["holder"], until=row["held_until"])
 
 
 def held_error(name: str, hold: Hold) -> StudyHeldError:

@@ -16,7 +16,7 @@ from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.copies import with_name
 from studies.ledger.database import address_of, home_of
 from studies.ledger.files import written_folder
-from studies.ledger.rows import clean, study_from_row, trial_columns, trial_from_row, trial_to_row
+from studies.ledger.rows import clean, named_rows, study_from_row, trial_columns, trial_from_row, trial_to_row
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records.study import (
     Annotation,
@@ -127,8 +127,7 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
     """
     address = address_of(connection)
     named = select(STUDIES).where(STUDIES.c.name == study.name)
-    row = connection.execute(named).one_or_none()
-    if row is not None:
+    for row in named_rows(connection.execute(named)):
         found = study_from_row(row, address.home)
         if in_doubt is not None and found.created_at == in_doubt.created_at:
             return found
@@ -140,7 +139,8 @@ def add_study(connection: Connection, study: NewStudy, in_doubt: StudyRecord | N
     values |= {"specification": dict(study.specification), "kind": study.kind.value}
     values |= {"epoch": 0, "created_at": WRITTEN_TIME.now()}
     connection.execute(insert(STUDIES), values)
-    return study_from_row(connection.execute(named).one(), address.home)
+    (row,) = named_rows(connection.execute(named))
+    return study_from_row(row, address.home)
 
 
 def set_inputs(connection: Connection, study: StudyRecord, inputs: Mapping[str, object]) -> StudyRecord:
@@ -154,7 +154,8 @@ def set_inputs(connection: Connection, study: StudyRecord, inputs: Mapping[str, 
     present = connection.execute(named).one()
     specification = {**present.specification, "inputs": dict(inputs)}
     connection.execute(update(STUDIES).where(STUDIES.c.id == study.id).values(specification=specification))
-    return study_from_row(connection.execute(named).one(), home_of(connection))
+    (row,) = named_rows(connection.execute(named))
+    return study_from_row(row, home_of(connection))
 
 
 def add_confirmation(connection: Connection, study_id: int, confirmation: ConfirmationRecord) -> None:

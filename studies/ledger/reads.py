@@ -1,10 +1,10 @@
 """Reads of the ledger as records. Every function works inside a transaction of the caller."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, bindparam, func, or_, select
+from sqlalchemy import Connection, Table, bindparam, func, or_, select
 
 from search_space.closest_name import name_hint
 from studies.errors import ConfirmationError, DamagedError, UnknownStudyError, UnknownTrialError
@@ -16,6 +16,7 @@ from studies.ledger.rows import (
     checked_row,
     columns_of,
     confirmation_from_row,
+    named_rows,
     reading_from_row,
     study_from_row,
     trial_columns,
@@ -63,7 +64,7 @@ def study(connection: Connection, name: str) -> StudyRecord:
 def studies(connection: Connection) -> list[StudyRecord]:
     """Return all studies, oldest first."""
     home = home_of(connection)
-    return [study_from_row(row, home) for row in connection.execute(select(STUDIES).order_by(STUDIES.c.id))]
+    return [study_from_row(row, home) for row in named_rows(connection.execute(select(STUDIES).order_by(STUDIES.c.id)))]
 
 
 def folder(connection: Connection, study_id: int) -> Path | None:
@@ -84,7 +85,8 @@ def confirmation(connection: Connection, study: StudyRecord) -> ConfirmationReco
     Raises:
         ConfirmationError: If the study is not a confirmation.
     """
-    row = connection.execute(_CONFIRMATIONS.where(CONFIRMATIONS.c.study_id == study.id)).one_or_none()
+    rows = named_rows(connection.execute(_CONFIRMATIONS.where(CONFIRMATIONS.c.study_id == study.id)))
+    row = next(rows, None)
     if row is None:
         raise ConfirmationError(f"'{study.name}' must be a confirmation; got a search study.")
     return confirmation_from_row(row)
@@ -167,7 +169,7 @@ def trials_as_they_are(connection: Connection, study_id: int) -> list[TrialRecor
 def attempts(connection: Connection, study_id: int, number: int | None = None) -> list[AttemptRecord]:
     """Return the attempts at one trial, or at all, in order."""
     rows = _rows(connection, AttemptRecord, ATTEMPTS, study_id, number)
-    return [AttemptRecord(**checked_row(row, ATTEMPTS)._mapping) for row in rows]
+    return [AttemptRecord(**checked_row(row, ATTEMPTS)) for row in rows]
 
 
 def readings(connection: Connection, study_id: int, number: int | None = None) -> list[Reading]:
@@ -192,7 +194,7 @@ def examples(connection: Connection, study_id: int, number: int | None = None) -
     """Return the measurements by example of one trial, or of all, in the order of their steps."""
     rows = _rows(connection, ExampleRecord, EXAMPLES, study_id, number)
     try:
-        return [ExampleRecord(**checked_row(row, EXAMPLES)._mapping) for row in rows]
+        return [ExampleRecord(**checked_row(row, EXAMPLES)) for row in rows]
     except ValueError as error:
         raise DamagedError.of("examples", error) from error
 
@@ -214,9 +216,7 @@ def example_counts(connection: Connection, study_id: int) -> ExampleCounts | Non
 def artefacts(connection: Connection, study_id: int, number: int | None = None) -> list[ArtefactRecord]:
     """Return the files of one trial, or of all, the newest of each trial last."""
     place = folder(connection, study_id)
-    rows = [
-        checked_row(row, ARTEFACTS)._asdict() for row in _rows(connection, ArtefactRecord, ARTEFACTS, study_id, number)
-    ]
+    rows = [checked_row(row, ARTEFACTS) for row in _rows(connection, ArtefactRecord, ARTEFACTS, study_id, number)]
     return [ArtefactRecord(**row | {"path": found_file(row["path"], place)}) for row in rows]
 
 
@@ -227,8 +227,8 @@ def events(
     rows = select(*columns_of(EventRecord, EVENTS)).where(EVENTS.c.study_id == study_id).order_by(EVENTS.c.id.desc())
     if kinds is not None:
         rows = rows.where(EVENTS.c.kind.in_([kind.value for kind in kinds]))
-    found = connection.execute(rows.limit(newest)).all()
-    return [EventRecord(**checked_row(row, EVENTS)._mapping) for row in reversed(found)]
+    found = named_rows(connection.execute(rows.limit(newest)))
+    return [EventRecord(**checked_row(row, EVENTS)) for row in reversed(list(found))]
 
 
 def user_events(connection: Connection, study_id: int) -> list[EventRecord]:
@@ -255,10 +255,12 @@ def to_stop(connection: Connection, study_id: int) -> frozenset[int | None]:
     return frozenset(connection.execute(asked).scalars())
 
 
-def _rows(connection: Connection, record: type, table: Table, study_id: int, number: int | None) -> Sequence[Row[Any]]:
+def _rows(
+    connection: Connection, record: type, table: Table, study_id: int, number: int | None
+) -> Iterator[dict[str, Any]]:
     """Return the records of a table by trial and key, of one trial or of all."""
     rows = select(*columns_of(record, table)).join_from(table, TRIALS, table.c.trial_id == TRIALS.c.id)
     if number is not None:
         rows = rows.where(TRIALS.c.number == number)
     (*_, key) = table.primary_key.columns
-    return connection.execute(rows.where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number, key)).all()
+    return named_rows(connection.execute(rows.where(TRIALS.c.study_id == study_id).order_by(TRIALS.c.number, key)))

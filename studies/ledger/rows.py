@@ -2,17 +2,18 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import JSON, ColumnElement, Float, Integer, LargeBinary, Row, String, Table, Text, cast
+from sqlalchemy import JSON, ColumnElement, Float, Integer, LargeBinary, Result, Row, String, Table, Text, cast
 from sqlalchemy.types import TypeEngine
 
 from search_space.codec import configuration_from_json, configuration_to_json
@@ -43,6 +44,7 @@ _PLAIN: Mapping[Any, tuple[str, ...]] = {
     for record in (TrialRecord, TrialOutline)
 }
 """Fields with a column of their name."""
+_TRIAL_COLUMNS = {record: (*names, *chain(*_SITE_COLUMNS.values())) for record, names in _PLAIN.items()}
 _FFN = slice(-len(_DIMENSIONS), None)
 _ATTENTION = slice(-2 * len(_DIMENSIONS), -len(_DIMENSIONS))
 
@@ -61,22 +63,33 @@ _KINDS: tuple[tuple[type[TypeEngine[Any]], tuple[type, ...]], ...] = (
 _checked: set[tuple[str, tuple[str, ...], tuple[type, ...]]] = set()
 
 
-def checked_row(row: Row[Any], table: Table) -> Row[Any]:
-    """Return a row after checking the types of its values; SQLite accepts a text or infinity in a numeric column.
+def named_rows(found: Result[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a query as values by column."""
+    names = tuple(found.keys())
+    return (dict(zip(names, row, strict=True)) for row in found)
+
+
+def checked_row(row: dict[str, Any], table: Table) -> dict[str, Any]:
+    """Return a row after `check_values`."""
+    check_values(tuple(row), row.values(), table)
+    return row
+
+
+def check_values(names: tuple[str, ...], values: Collection[object], table: Table) -> None:
+    """Check the types of a row's values; SQLite accepts a text or infinity in a numeric column.
 
     Raises:
         DamagedError: If a value has another type.
     """
-    key = (table.name, row._fields, tuple(map(type, row)))
+    key = (table.name, names, tuple(map(type, values)))
     if key not in _checked:
         for name, kind in zip(*key[1:], strict=True):
             if not issubclass(kind, _kinds(table, name)):
                 raise DamagedError.of(f"another kind of value in '{name}'", TypeError(f"of type {kind.__name__}"))
         _checked.add(key)
-    for value in row:
-        if value.__class__ is float and not math.isfinite(value):
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
             raise DamagedError.of("finite numbers", ValueError(f"got {value}"))
-    return row
 
 
 def _kinds(table: Table, name: str) -> tuple[type, ...]:
@@ -115,19 +128,19 @@ def word_of(words: type[Word], text: str) -> Word:
         raise DamagedError.of(f"one of {', '.join(words)}", error) from error
 
 
-def study_from_row(row: Row[Any], home: Path | None) -> StudyRecord:
+def study_from_row(row: dict[str, Any], home: Path | None) -> StudyRecord:
     """Return the study of a row, in a database file of some folder."""
-    if not isinstance(row.specification, dict):
-        raise DamagedError.of("a study file", TypeError(f"of type {type(row.specification).__name__}"))
+    if not isinstance(row["specification"], dict):
+        raise DamagedError.of("a study file", TypeError(f"of type {type(row['specification']).__name__}"))
     checked_row(row, STUDIES)
-    values = {field.name: row._mapping[field.name] for field in fields(StudyRecord)}
-    folder = found_folder(row.folder, row.name, home)
-    return StudyRecord(**{**values, "kind": word_of(StudyKind, row.kind), "folder": folder})
+    values = {field.name: row[field.name] for field in fields(StudyRecord)}
+    folder = found_folder(row["folder"], row["name"], home)
+    return StudyRecord(**{**values, "kind": word_of(StudyKind, row["kind"]), "folder": folder})
 
 
-def confirmation_from_row(row: Row[Any]) -> ConfirmationRecord:
+def confirmation_from_row(row: dict[str, Any]) -> ConfirmationRecord:
     """Return the confirmation of a row with the name of its study."""
-    values = {name: value for name, value in checked_row(row, CONFIRMATIONS)._mapping.items() if name != "study_id"}
+    values = {name: value for name, value in checked_row(row, CONFIRMATIONS).items() if name != "study_id"}
     try:
         confirmation = _CONFIRMATION.validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
@@ -149,13 +162,16 @@ def trial_to_row(trial: TrialRecord) -> dict[str, Any]:
 
 def trial_columns(record: type[AnyTrial]) -> list[ColumnElement[Any]]:
     """Return the columns that `trial_from_row` reads, in its order: the configuration as text, dimensions last."""
-    names = [*_PLAIN[record], *_SITE_COLUMNS["attention"], *_SITE_COLUMNS["ffn"]]
-    return [cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name] for name in names]
+    return [
+        cast(TRIALS.c[name], Text).label(name) if name == "configuration" else TRIALS.c[name]
+        for name in _TRIAL_COLUMNS[record]
+    ]
 
 
 def trial_from_row(row: Row[Any], record: type[AnyTrial]) -> AnyTrial:
     """Return the trial of a row of `trial_columns`."""
-    values: dict[str, Any] = dict(zip(_PLAIN[record], checked_row(row, TRIALS), strict=False))
+    check_values(_TRIAL_COLUMNS[record], row, TRIALS)
+    values: dict[str, Any] = dict(zip(_PLAIN[record], row, strict=False))
     values["state"] = word_of(TrialState, values["state"])
     values |= {"attention": _site(row[_ATTENTION]), "ffn": _site(row[_FFN])}
     if record is TrialRecord:
@@ -203,10 +219,10 @@ def reading_to_row(reading: Reading, trial_id: int) -> dict[str, Any]:
     return {**row, **numbers, "trial_id": trial_id, "metrics": metrics}
 
 
-def reading_from_row(row: Row[Any]) -> Reading:
+def reading_from_row(row: dict[str, Any]) -> Reading:
     """Return the reading of a row with the trial's number; a metric of null is NaN."""
     try:
-        metrics = {name: math.nan if value is None else float(value) for name, value in row.metrics.items()}
+        metrics = {name: math.nan if value is None else float(value) for name, value in row["metrics"].items()}
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedError.of("numbers in 'metrics'", error) from error
-    return Reading(**{**checked_row(row, READINGS)._mapping, "metrics": metrics})
+    return Reading(**checked_row(row, READINGS) | {"metrics": metrics})

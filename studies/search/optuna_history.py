@@ -142,11 +142,14 @@ class ProposalStorage(BaseStorage):
 
     def study(self, sampler: BaseSampler) -> Study:
         """Return the Optuna study of one proposal."""
-        if isinstance(sampler, BaseGASampler) and sampler.population_size:
-            complete = (one for one in self._all() if one.state is optuna.trial.TrialState.COMPLETE)
+        study = Study(_NAME, self, sampler)
+        complete = [one for one in self._all() if one.state is optuna.trial.TrialState.COMPLETE]
+        if isinstance(sampler, BaseGASampler) and sampler.population_size and complete:
+            sampler.get_trial_generation(study, complete[0])  # it stores the generation under its key
+            (key,) = complete[0].system_attrs
             for place, trial in enumerate(complete):
-                trial.system_attrs = {sampler._get_generation_key(): place // sampler.population_size}
-        return Study(_NAME, self, sampler)
+                trial.system_attrs[key] = place // sampler.population_size
+        return study
 
     # ---- the study
 
@@ -219,8 +222,11 @@ class ProposalStorage(BaseStorage):
         self._change(user_attrs={**self.get_trial(trial_id).user_attrs, key: value})
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """Store an attribute of the new trial."""
-        self._change(system_attrs={**self.get_trial(trial_id).system_attrs, key: value})
+        """Store an attribute of the new trial, or of one of those so far."""
+        if self._new_trial is not None and trial_id == self._number:
+            self._change(system_attrs={**self._new_trial.system_attrs, key: value})
+        else:
+            self.get_trial(trial_id).system_attrs[key] = value
 
     def _change(self, **fields: object) -> None:
         """Replace the new trial by one with other fields, since samplers hold the one they were given."""

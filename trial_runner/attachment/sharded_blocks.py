@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.autograd.graph import register_multi_grad_hook
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
-from torch.utils._pytree import tree_leaves
 
 from trial_runner.errors import BackboneError
+from trial_runner.packed.stacks import tensors_in
 
 _NOTHING = 0
 Walk = int
@@ -89,7 +89,7 @@ class ShardedBlocks:
 
     def _after(self, walk: Walk, place: int, block: nn.Module, given: object, returned: object) -> None:
         """Register that the block is gathered again before gradients pass through it."""
-        learned = [one for one in tree_leaves(returned) if isinstance(one, Tensor) and one.requires_grad]
+        learned = [one for one in tensors_in(returned) if one.requires_grad]
         if torch.is_grad_enabled() and learned:
             register_multi_grad_hook(learned, lambda _: self._need(walk, place), mode="any")
 

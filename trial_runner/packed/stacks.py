@@ -4,7 +4,6 @@ Shapes: `G` modules of a stack.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import vmap
-from torch.utils._pytree import tree_map_only
 
 from search_space.configuration import edit_structure
 from trial_runner.deltas import SharedDelta
 from trial_runner.deltas.form_delta import Padding
 from trial_runner.deltas.port_delta import PortDelta
+from trial_runner.deltas.whole_model.swap import locations_of, replaced
 
 
 def by_slots(rows: Tensor, slots: int) -> Tensor:
@@ -55,6 +54,7 @@ class ModuleStack:
         if self.is_single:
             self.parameters = self._own[0]
             self._constants: dict[str, Tensor] = {}
+            self._locations = locations_of(modules[0], self.tensors)
             return
         self.parameters = {
             name: nn.Parameter(_stacked([one[name].detach() for one in self._own], self._paddings.get(name)))
@@ -65,6 +65,7 @@ class ModuleStack:
             name: _stacked([one[name] for one in buffers], self._paddings.get(name)) for name in buffers[0]
         }
         self._constants |= _real_rows(self._own, self._paddings)
+        self._locations = locations_of(modules[0], self.tensors)
 
     @property
     def layout(self) -> Hashable:
@@ -75,7 +76,7 @@ class ModuleStack:
     @torch.no_grad()
     def take(self, other: "ModuleStack") -> None:
         """Replace the modules by those of a stack with the same layout; values are copied into the existing memory."""
-        self.modules, self._own = other.modules, other._own
+        self.modules, self._own, self._locations = other.modules, other._own, other._locations
         for name, tensor in self.tensors.items():
             tensor.copy_(other.tensors[name])
 
@@ -97,7 +98,7 @@ class ModuleStack:
         """
         if self.is_single and shared is None:
             inputs = [argument.squeeze(0) if isinstance(argument, Tensor) else argument for argument in arguments]
-            return tree_map_only(Tensor, lambda out: out.unsqueeze(0), function(self.modules[0], *inputs))
+            return _with_axis(function(self.modules[0], *inputs))
         template: Any = self.modules[0]
         owned = self.tensors
         if self.is_single:
@@ -106,10 +107,10 @@ class ModuleStack:
         axes = tuple(0 if isinstance(argument, Tensor) else None for argument in arguments)
 
         def one(tensors: tuple[dict[str, Tensor], dict[str, Tensor]], *inputs: Any) -> Any:
-            with _holding(template, tensors[0]):
+            with replaced(self._locations, [tensors[0][path] for path in owned]):
                 if shared is None:
                     return function(template, *inputs)
-                with _holding(template.form.shared, tensors[1]):
+                with replaced(locations_of(template.form.shared, tensors[1]), tensors[1].values()):
                     return function(template, *inputs)
 
         return vmap(one, in_dims=(0, *axes))((owned, shared_tensors), *arguments)
@@ -158,21 +159,18 @@ def _part(stacked: Tensor, *, shape: torch.Size, index: int | None, padding: Pad
     return part.narrow(axis, part.shape[axis] - size if padding.in_front else 0, size)
 
 
-@contextmanager
-def _holding(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Replace a module's parameters and buffers inside the context."""
-    replaced: list[tuple[dict[str, Any], str, Any]] = []
-    for path, tensor in tensors.items():
-        where, _, name = path.rpartition(".")
-        owner = module.get_submodule(where)
-        held: dict[str, Any] = owner._parameters if name in owner._parameters else owner._buffers
-        replaced.append((held, name, held[name]))
-        held[name] = tensor
-    try:
-        yield
-    finally:
-        for held, name, tensor in replaced:
-            held[name] = tensor
+def _with_axis(result: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+    """Return a tensor, or each of several, with a leading axis of one module."""
+    return result.unsqueeze(0) if isinstance(result, Tensor) else tuple(one.unsqueeze(0) for one in result)
+
+
+def tensors_in(value: object) -> Iterator[Tensor]:
+    """Yield the tensors of nested lists, tuples and mappings."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from tensors_in(one)
 
 
 def _real_rows(own: Sequence[Mapping[str, Tensor]], paddings: Mapping[str, Padding]) -> dict[str, Tensor]:

@@ -4,11 +4,12 @@ Nothing is computed or tried out. Every operation returns a fake tensor (of PyTo
 alive at a time are added up.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
@@ -17,14 +18,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from transformers.integrations import moe
 
 from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import FrozenModel
+from trial_runner.deltas.whole_model.swap import replaced
 from trial_runner.objectives import Objective
 from trial_runner.packed.kernels import as_on_gpu
+from trial_runner.packed.stacks import tensors_in
 from trial_runner.packs.graphs import Recorder
 from trial_runner.packs.lane import Lane
 from trial_runner.packs.order import ExampleOrder
@@ -190,8 +191,8 @@ def _without_memory(slot: TrialSlot, order: ExampleOrder, counted: "_Counted") -
     """Return a trial whose tensors are fake."""
     for module in (slot.deltas, slot.head):
         for part in module.modules():
-            for held in _tensors_of(part):
-                held.update({name: counted.without_memory(one) for name, one in held.items() if one is not None})
+            for name, one in _tensors_of(part):
+                setattr(part, name, counted.without_memory(one))
     return TrialSlot(request=slot.request, deltas=slot.deltas, head=slot.head, order=order)
 
 
@@ -212,15 +213,15 @@ class LongestExamples(ExampleOrder):
         return (len(self._chosen),)
 
 
-class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sum of the memory that fake tensors would have while they are alive."""
+class _Counted(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """Fake tensors, with the sum of the memory that those would have that are alive."""
 
-    def __init__(self, fake: FakeTensorMode, block: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+    def __init__(self, block: int) -> None:
+        super().__init__(allow_non_fake_inputs=True)
         self.held_bytes = self.peak_bytes = 0
-        self._fake = fake
         self._block = block
         self._alive: dict[int, ref[Any]] = {}
+        self._is_inside = False
 
     def begin_anew(self) -> None:
         """Reset the peak."""
@@ -228,22 +229,27 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
         """Return a fake tensor like another, counted or not."""
-        made = self._fake.from_tensor(tensor)
+        made = self.from_tensor(tensor)
         self._note(made, counts=counts)
         return made
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = MappingProxyType({})
     ) -> Any:
+        if self._is_inside:  # parts of an operation, which count as a whole
+            return super().__torch_dispatch__(func, types, args, kwargs)
         if func is torch.ops.prim.device.default:  # most calls: fake tensors ask for it all the time
             return args[0].fake_device
-        if func is torch.ops.aten._local_scalar_dense.default:
+        if torch.Tag.data_dependent_output in func.tags:  # Tensor.item
             # a loss is finite; a mask hides something
             return False if args[0].dtype == torch.bool else 1.0
-        results = func(*args, **(kwargs or {}))
-        for one in tree_leaves(results):
-            if isinstance(one, Tensor):
-                self._note(one)
+        self._is_inside = True
+        try:
+            results = super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            self._is_inside = False
+        for one in tensors_in(results):
+            self._note(one)
         return results
 
     def _note(self, tensor: Tensor, *, counts: bool = True) -> None:
@@ -260,9 +266,10 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.held_bytes -= size
 
 
-def _tensors_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the tensors that a module holds itself, by name."""
-    return module._parameters, module._buffers
+def _tensors_of(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """Return the tensors that a module holds itself, with their names."""
+    given: Any = {"recurse": False, "remove_duplicate": False}
+    return [*module.named_parameters(**given), *module.named_buffers(**given)]
 
 
 @contextmanager
@@ -287,18 +294,11 @@ def _one_expert() -> Iterator[None]:
 @contextmanager
 def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
     """Compute with fake tensors within the context; the backbone and its head are fake too, and not counted."""
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
-    counted = _Counted(fake, _GPU_BLOCK if frozen.device.is_gpu else 1)
-    own: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for module in chain.from_iterable(one.modules() for one in (frozen.model, *objective.frozen_modules)):
-        for held in _tensors_of(module):
-            own.append((held, dict(held)))
-            new = {name: counted.without_memory(one, counts=False) for name, one in held.items() if one is not None}
-            held.update(new)
-    try:
-        as_there = as_on_gpu() if frozen.device.stands_for_gpu else nullcontext()
-        with fake, counted, as_there, _one_expert():
-            yield counted
-    finally:
-        for held, before in own:
-            held.update(before)
+    counted = _Counted(_GPU_BLOCK if frozen.device.is_gpu else 1)
+    modules = chain.from_iterable(one.modules() for one in (frozen.model, *objective.frozen_modules))
+    tensors = [(module, name, one) for module in modules for name, one in _tensors_of(module)]
+    as_there = as_on_gpu() if frozen.device.stands_for_gpu else nullcontext()
+    locations = ((module, name) for module, name, _ in tensors)
+    fakes = (counted.without_memory(one, counts=False) for _, _, one in tensors)
+    with replaced(locations, fakes), counted, as_there, _one_expert():
+        yield counted

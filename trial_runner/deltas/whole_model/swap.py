@@ -1,19 +1,36 @@
-"""Temporary replacement of a model's parameters."""
+"""Temporary replacement of a model's parameters and buffers."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from torch import Tensor, nn
 
 from trial_runner.errors import AttachError
 
-ParameterLocation = tuple[nn.Module, str]
-"""Location of a parameter: its module, and its name there."""
+TensorLocation = tuple[nn.Module, str]
+"""Location of a parameter or buffer: its module, and its name there."""
+
+
+@contextmanager
+def replaced(locations: Iterable[TensorLocation], tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Put tensors at locations inside the context; afterwards every location has the same object as before."""
+    before: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for (module, name), tensor in zip(locations, tensors, strict=True):
+            # past nn.Module, whose setattr is slow, takes nothing but a Parameter and moves the entry to the end
+            held: dict[str, Any] = module._parameters if name in module._parameters else module._buffers
+            before.append((held, name, held[name]))
+            held[name] = tensor
+        yield
+    finally:
+        for held, name, tensor in reversed(before):
+            held[name] = tensor
 
 
 @contextmanager
 def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
-    """Replace weights of a model inside the context; afterwards every parameter is the same object as before.
+    """Replace weights of a model inside the context.
 
     Args:
         model: Model. A tied parameter is replaced at all its places, under any of its names.
@@ -29,48 +46,35 @@ def swapped(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
             got = tuple(named[name].shape) if name in named else "no such parameter"
             raise AttachError(f"the model must have a parameter {name} of shape {tuple(tensor.shape)}; got {got}.")
         replacements[id(named[name])] = tensor
-    places = [
-        (module, name, parameter)
-        for module in model.modules()
-        for name, parameter in module._parameters.items()
-        if parameter is not None and id(parameter) in replacements
-    ]
-    try:
-        for module, name, parameter in places:
-            # assigned past nn.Module, which takes nothing but a Parameter and would move the entry to the end
-            module._parameters[name] = replacements[id(parameter)]  # type: ignore[assignment]
+    tensors = {name: replacements[id(one)] for name, one in named.items() if id(one) in replacements}
+    with replaced(locations_of(model, tensors), tensors.values()):
         yield
-    finally:
-        for module, name, parameter in places:
-            module._parameters[name] = parameter
 
 
-def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[ParameterLocation, ParameterLocation]]:
+def locations_of(module: nn.Module, paths: Iterable[str]) -> list[TensorLocation]:
+    """Return the locations of tensors that are named by paths below a module."""
+    parts = (path.rpartition(".") for path in paths)
+    return [(module.get_submodule(where), name) for where, _, name in parts]
+
+
+def ties_of(whole: nn.Module, base: nn.Module) -> list[tuple[TensorLocation, TensorLocation]]:
     """Return parameters outside a base model that are tied to its own, each with its location inside."""
-    inside = {
-        id(parameter): (module, name)
-        for module in base.modules()
-        for name, parameter in module._parameters.items()
-        if parameter is not None
-    }
+    inside = {id(parameter): place for module in base.modules() for place, parameter in _parameters_of(module)}
     own = set(base.modules())
     return [
-        ((module, name), inside[id(parameter)])
+        (place, inside[id(parameter)])
         for module in whole.modules()
         if module not in own
-        for name, parameter in module._parameters.items()
+        for place, parameter in _parameters_of(module)
         if id(parameter) in inside
     ]
 
 
-@contextmanager
-def tied(ties: Sequence[tuple[ParameterLocation, ParameterLocation]]) -> Iterator[None]:
+def _parameters_of(module: nn.Module) -> Iterator[tuple[TensorLocation, nn.Parameter]]:
+    for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+        yield (module, name), parameter
+
+
+def tied(ties: Sequence[tuple[TensorLocation, TensorLocation]]) -> AbstractContextManager[None]:
     """Set tied parameters to the base model's current ones inside the context, also after `swapped` replaced these."""
-    before = [(module, name, module._parameters[name]) for (module, name), _ in ties]
-    for (module, name), (source, source_name) in ties:
-        module._parameters[name] = source._parameters[source_name]
-    try:
-        yield
-    finally:
-        for module, name, parameter in before:
-            module._parameters[name] = parameter
+    return replaced((location for location, _ in ties), (getattr(*source) for _, source in ties))
