@@ -241,7 +241,7 @@ def user_events_after(connection: Connection, study_id: int, key: int) -> tuple[
     kinds = [kind.value for kind in (EventKind.NOTE, EventKind.TAGS, EventKind.STOP)]
     own = EVENTS.c.study_id == study_id, EVENTS.c.kind.in_(kinds), EVENTS.c.id > key
     rows = connection.execute(select(EVENTS.c.id, *columns_of(EventRecord, EVENTS)).where(*own).order_by(EVENTS.c.id))
-    found = [dict(checked_row(row, EVENTS)._mapping) for row in rows]
+    found = [checked_row(row, EVENTS) for row in named_rows(rows)]
     keys = [one.pop("id") for one in found]
     return max(keys, default=key), [EventRecord(**one) for one in found]
 

@@ -56,7 +56,7 @@ class Results:
             # replicates are not pruned
             if history[number].replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
                 at_rungs.append(number)
-        return self._state.proposer.win_probabilities(history, at_rungs) if at_rungs else {}
+        return self._state.proposer.search.win_probabilities(history, at_rungs) if at_rungs else {}
 
     def _decide(
         self, history: StudyHistory, report: TrialReport, win_probability: WinProbability | None

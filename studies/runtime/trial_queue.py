@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from search_space.space.space import Candidate
 from studies.analysis.ranks import ranking_of
 from studies.errors import LaunchError
 from studies.history.history import StudyHistory
@@ -107,19 +108,19 @@ class TrialQueue:
         kept = (one for trial in retried for one in ledger.artefacts(study.id, trial) if one.kind == "snapshot")
         return tuple(sorted((one for one in kept if is_own_file(study, one.path)), key=lambda one: -one.step))
 
-    def _take(self, count: int) -> list[TrialRecord]:
+    def _take(self, count: int) -> Sequence[TrialRecord]:
         """Return at most ``count`` new trials, fewer where a round of replicates must wait for open trials."""
         history, target, before = self._state.history, self._plan.target_trials, len(self._state.history)
         while len(history) < min(target, before + count) and not self.exhausted:
-            is_design = self._state.proposer.is_initial_design(history)
-            one = None if is_design else round_of(len(history), self._rounds)
+            design = self._state.proposer.next_of_design(history)
+            one = round_of(len(history), self._rounds) if design is None else None
             # a round begins when all trials before it have ended
             if one is not None and any(not trial.state.is_terminal for trial in history[: one.begins_at]):
                 break
-            trial = None if is_design else self._replicate(history, one)
-            trial = self._proposed(history) if trial is None else trial
+            trial = None if design is not None else self._replicate(history, one)
+            trial = self._proposed(history, design) if trial is None else trial
             history = history if trial is None else history.added([trial])
-        return list(history[before:])
+        return history[before:]
 
     def _replicate(self, history: StudyHistory, one: ReplicateRound | None) -> TrialRecord | None:
         """Return the next trial of a round that may begin, or an early replicate; None if neither is due."""
@@ -136,11 +137,11 @@ class TrialQueue:
         finalists = self._finalists[one.begins_at]
         return replicate(len(history), one, finalists, study_seed=plan.seed)
 
-    def _proposed(self, history: StudyHistory) -> TrialRecord | None:
-        """Return the next proposal of the search; None if it is exhausted."""
-        plan, proposer, candidate = self._plan, self._state.proposer, None
+    def _proposed(self, history: StudyHistory, design: Candidate | None) -> TrialRecord | None:
+        """Return the next trial of the initial design, else a proposal of the search; None if it is exhausted."""
+        plan, proposer, candidate = self._plan, self._state.proposer, design
         try:
-            candidate = proposer.propose(history)
+            candidate = candidate or proposer.sampled(history)
         except SpaceExhausted as reason:
             self.exhausted = str(reason)
             self._state.record_event(EventKind.EXHAUSTED, self.exhausted)

@@ -28,7 +28,6 @@ from studies.search.optuna_history import (
 from studies.search.optuna_logging import quiet_optuna
 from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
 from studies.surrogate.candidate_search import FactoredSearch
-from studies.win_probability import WinProbability
 
 MAX_REPEATS = 256
 """Number of duplicate proposals in a row after which a space counts as exhausted; each has another seed."""
@@ -94,31 +93,20 @@ class Proposer:
             SpaceExhausted: If ``MAX_REPEATS`` proposals in a row were duplicates, or if there are published methods
                 alone.
         """
-        candidate = self._next_of_design(history)
-        if candidate is not None:
-            return candidate
-        if not self.space.trees:
-            raise SpaceExhausted("the study has nothing but its published methods.")
-        return self._sampled(history)
-
-    def is_initial_design(self, history: StudyHistory) -> bool:
-        """Return whether the next trial is one of the initial design."""
-        return self._next_of_design(history) is not None
+        candidate = self.next_of_design(history)
+        return self.sampled(history) if candidate is None else candidate
 
     def visible(self, history: StudyHistory) -> list[FrozenTrial]:
         """Return the trials that the sampler receives, in the order of their numbers."""
         return list(self._as_frozen(self._visible(history), history))
 
-    def win_probabilities(self, history: StudyHistory, numbers: Sequence[int]) -> Mapping[int, WinProbability]:
-        """Return the probability that each trial beats its rival; trials with too little data are left out."""
-        return self._search.win_probabilities(history, numbers)
-
     @cached_property
-    def _search(self) -> FactoredSearch:
+    def search(self) -> FactoredSearch:
+        """Factored search of the space, that of the sampler if it has one."""
         sampler = self._of_proposal(StudyHistory(), 0, 0)
         return sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
 
-    def _next_of_design(self, history: StudyHistory) -> Candidate | None:
+    def next_of_design(self, history: StudyHistory) -> Candidate | None:
         """Return the next trial of the initial design; None after its end, or once the search has begun."""
         starts, published = dict(self._starts), list(self._design.published)
         for trial in history:
@@ -149,8 +137,10 @@ class Proposer:
         return self._first_of_method[method]
 
     @quiet_optuna()
-    def _sampled(self, history: StudyHistory) -> Candidate:
-        """Return a new proposal of the sampler."""
+    def sampled(self, history: StudyHistory) -> Candidate:
+        """Return a new proposal of the sampler; see `propose`."""
+        if not self.space.trees:
+            raise SpaceExhausted("the study has nothing but its published methods.")
         number, tried = len(history), {trial.fingerprint for trial in history}
         states = [one.state for one in self._visible(history)] if self._sampler.startup else []
         is_early = states.count(TrialState.COMPLETE) + states.count(TrialState.PRUNED) < self._sampler.startup

@@ -143,7 +143,7 @@ class GoldenStudy:
         if self.history[number].replicate_of is not None:
             return None
         if self.sampler == "factored":
-            found = self.proposer.win_probabilities(self.history, [number]).get(number)
+            found = self.proposer.search.win_probabilities(self.history, [number]).get(number)
             self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
         return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
 

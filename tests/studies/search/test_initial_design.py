@@ -37,7 +37,7 @@ def test_rejected_method_is_no_initial_trial(space):
     proposer = proposer_of(small, "random", ("mam_adapter", "head_only"))
     history = search(proposer, 2)
     assert [one.method for one in history] == ["head_only", None]
-    assert proposer.is_initial_design(NOTHING_TRIED)
-    assert not proposer.is_initial_design(recorded_history(history[:1]))
-    assert not proposer.is_initial_design(history)
+    assert proposer.next_of_design(NOTHING_TRIED) is not None
+    assert proposer.next_of_design(recorded_history(history[:1])) is None
+    assert proposer.next_of_design(history) is None
     assert "needs at least" in proposer.left_out["mam_adapter"]
