@@ -40,13 +40,13 @@ def recorded_with_inputs(
     return study, [said] if recorded is None else []
 
 
-def check_inputs(study: StudyRecord, *, otherwise: str) -> None:
+def check_inputs(study: StudyRecord) -> None:
     """Refuse a study whose data or backbone has changed; accept one whose data cannot be read here.
 
     Raises:
         StudyChangedError: If something has changed; names it.
     """
-    _refuse(study, changed_inputs(study, lambda text: None), otherwise)
+    _refuse(study, changed_inputs(study, lambda text: None), "launch a study of another name")
 
 
 def changed_inputs(study: StudyRecord, tell: Callable[[str], object]) -> dict[str, str]:

@@ -151,7 +151,7 @@ def _source(
     family = family_of(config)
     shape = family.read_shape(config)
     check_table(study, shape)
-    check_inputs(study, otherwise="launch a study of another name")
+    check_inputs(study)
     readings: Sequence[Reading] = ledger.readings(study.id, trial.number)
     if anew is None:
         snapshot = _snapshot(ledger, study, trial)

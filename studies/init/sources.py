@@ -56,7 +56,7 @@ class DataSource:
                 yield held[str(task.splits.get("train", "train"))], True
             return
         (files,) = find_files(task)["train"].values()
-        with head_rows(files, "train", _LOOKED_BYTES) as (rows, is_whole):
+        with head_rows(files, _LOOKED_BYTES) as (rows, is_whole):
             yield rows, is_whole
 
 

@@ -169,7 +169,6 @@ class Ledger(AbstractContextManager["Ledger"]):
     rename = _write(keeper_writes.rename)
     remove = _write(keeper_writes.remove)
     move_folder = _write(keeper_writes.move_folder)
-    check_is_free = _write(keeper_writes.check_is_free)
 
     def copy_from(self, other: "Ledger", studies: Collection[str] | None = None) -> list[Copied]:
         """Copy studies of another ledger, all if None; studies that exist here are left unchanged.

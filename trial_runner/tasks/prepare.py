@@ -115,7 +115,7 @@ def _reader_of(task: Task, preparation: Preparation) -> tuple[str, Callable[[], 
         return embedded.digest(), embedded.read
     if task.folder is not None:
         files = find_files(task)
-        return files_digest(files), lambda: read_folder(task, files, preparation.read)
+        return files_digest(files), lambda: read_folder(files, preparation.read)
     raw = read_hub(task, preparation.read)
     return raw.digest(), lambda: raw
 

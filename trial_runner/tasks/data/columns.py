@@ -84,27 +84,23 @@ def given_text(value: object, name: str, split: str, row: int) -> str:
     return check_text(value, name, split, row)
 
 
-def texts_of(value: object, name: str, split: str, row: int, *, skips_blank: bool = False) -> tuple[str, ...]:
-    """Return the distinct texts of a text, a list of texts, or ``{"text": [...]}``; empty for None.
+def texts_of(value: object, name: str, split: str, row: int) -> tuple[str, ...]:
+    """Return the distinct texts of a text, a list of texts, or ``{"text": [...]}``; blank ones and None are left out.
 
     Args:
         value: Value of a cell.
         name: Name of the column.
         split: Name of the split.
         row: Row number, counted from 1.
-        skips_blank: Whether blank texts are left out rather than refused.
 
     Raises:
-        TaskError: If a text is blank or no string.
+        TaskError: If a text is no string.
     """
     if isinstance(value, dict):
         value = next((value[key] for key in _LISTS if key in value), value)
-    if value is None:
-        return ()
     values = value if isinstance(value, list) else [value]
-    if skips_blank:
-        values = [each for each in values if each is not None and str(each).strip()]
-    return tuple(dict.fromkeys(check_text(each, name, split, row) for each in values))
+    present = [each for each in values if each is not None and str(each).strip()]
+    return tuple(dict.fromkeys(check_text(each, name, split, row) for each in present))
 
 
 def read_groups(dataset: "Dataset", grouping: Grouping | None, split: str, group: str) -> tuple[str, ...]:

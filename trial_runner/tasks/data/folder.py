@@ -122,11 +122,10 @@ def _content_digest(path: Path) -> str:
         raise TaskError(f"{path.name} of {path.parent} must be readable; {error.strerror}.") from error
 
 
-def read_folder(task: Task, files: Files, read: RowsReader[RowsT]) -> RawTask[RowsT]:
+def read_folder(files: Files, read: RowsReader[RowsT]) -> RawTask[RowsT]:
     """Read the files of a task.
 
     Args:
-        task: Task in a folder.
         files: Files of its splits, from `find_files`.
         read: Function that extracts a task kind's rows from a file's dataset.
 

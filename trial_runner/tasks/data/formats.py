@@ -149,7 +149,7 @@ def _loaded(files: tuple[Path, ...], reader: str, cache: str, most_bytes: int | 
 
 
 @contextmanager
-def head_rows(files: tuple[Path, ...], split: str, most_bytes: int) -> "Iterator[tuple[Dataset, bool]]":
+def head_rows(files: tuple[Path, ...], most_bytes: int) -> "Iterator[tuple[Dataset, bool]]":
     """Yield the rows in about the first ``most_bytes`` bytes of the files, and whether they are all rows.
 
     Raises:
@@ -162,7 +162,7 @@ def head_rows(files: tuple[Path, ...], split: str, most_bytes: int) -> "Iterator
         check_no_pointer(first)
         yield _first_batch(first), False
         return
-    with opened_rows(files if is_whole else (first,), split, None if is_whole else most_bytes) as dataset:
+    with opened_rows(files if is_whole else (first,), "train", None if is_whole else most_bytes) as dataset:
         yield dataset, is_whole
 
 

@@ -265,7 +265,7 @@ class _GenerationPreparation(TextPreparation):
 
     def tokenised(self, raw: RawTask[RawTextSplit]) -> tuple[Facts, dict[str, TextSplit]]:
         """Implement `Preparation`."""
-        whole = drop_repeated(complete_splits(drop_unanswered(raw, self.task)))
+        whole = drop_repeated(complete_splits(drop_unanswered(raw)))
         if self.kind.merges_sources:
             whole = merge_sources(whole)
         if self.kind.learns_every_reference:
@@ -322,7 +322,7 @@ QUESTION_ANSWERING = Generation(
 )
 
 
-def drop_unanswered(raw: RawTask[RawTextSplit], task: Task) -> RawTask[RawTextSplit]:
+def drop_unanswered(raw: RawTask[RawTextSplit]) -> RawTask[RawTextSplit]:
     """Leave out splits whose references are hidden, and rows without a text or a reference.
 
     Raises:

@@ -93,7 +93,7 @@ def read_pairs(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     if source == target:
         values = [before_the_answer(value) for value in values]
     sources = tuple(
-        read_source(linearise(as_one_text(value, task.join)), source, task, split, row)
+        given_text(linearise(as_one_text(value, task.join)), source, split, row)
         for row, value in enumerate(values, start=1)
     )
     references = _texts(dataset, measured, task, split)
@@ -113,16 +113,9 @@ def source_as_read(task: Task, column: str, value: object) -> object:
     return linearise(as_one_text(asked, task.join))
 
 
-def read_source(value: object, name: str, task: Task, split: str, row: int) -> str:
-    """Return a text of a source; empty without any."""
-    return given_text(value, name, split, row)
-
-
 def _texts(dataset: "Dataset", name: str, task: Task, split: str) -> tuple[tuple[str, ...], ...]:
     values = column(dataset, name, split)
-    return tuple(
-        texts_of(last_answer(value), name, split, row, skips_blank=True) for row, value in enumerate(values, start=1)
-    )
+    return tuple(texts_of(last_answer(value), name, split, row) for row, value in enumerate(values, start=1))
 
 
 def instructed(text: str, task: Task) -> str:
@@ -142,9 +135,9 @@ def read_questions(dataset: "Dataset", task: Task, split: str, group: str = "") 
     values = [column(dataset, name, split) for name in (context_name, question_name, answers_name)]
     rows: list[tuple[str, str, tuple[str, ...], str]] = []
     for row, (context, question, answers) in enumerate(zip(*values, strict=True), start=1):
-        text = read_source(as_one_text(context, task.join), context_name, task, split, row)
+        text = given_text(as_one_text(context, task.join), context_name, split, row)
         names = question_name, answers_name
-        for asked, given in questions_of(question, answers, names, split, row, skips_blank=True):
+        for asked, given in questions_of(question, answers, names, split, row):
             rows.append((questioned(text, asked), text, given, groups[row - 1]))
     return RawTextSplit(
         sources=tuple(instructed(asked, task) for asked, _, _, _ in rows),
@@ -166,7 +159,7 @@ def questioned(context: str, question: str) -> str:
 
 
 def questions_of(
-    question: Any, answers: Any, names: tuple[str, str], split: str, row: int, *, skips_blank: bool = False
+    question: Any, answers: Any, names: tuple[str, str], split: str, row: int
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each question of a row with its right answers.
 
@@ -178,14 +171,13 @@ def questions_of(
         names: Names of their columns, for messages.
         split: Name of the split, for messages.
         row: Number of the row, from 1.
-        skips_blank: Whether blank answers are left out rather than refused.
 
     Raises:
         TaskError: If a text is blank, or a conversation has not as many answers as questions.
     """
     question_name, answers_name = names
     if not isinstance(question, list):
-        right = texts_of(answers, answers_name, split, row, skips_blank=skips_blank)
+        right = texts_of(answers, answers_name, split, row)
         yield check_text(question, question_name, split, row), right
         return
     if isinstance(answers, dict):
@@ -199,6 +191,6 @@ def questions_of(
     turns: list[str] = []
     for asked, answer in zip(question, given, strict=True):
         text = check_text(asked, question_name, split, row)
-        right = texts_of(answer, answers_name, split, row, skips_blank=skips_blank)
+        right = texts_of(answer, answers_name, split, row)
         yield " ".join([*turns[-_REMEMBERED_TURNS:], text]), right
         turns.append(" ".join([text, *right[:1]]))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trial_runner.errors import TaskError
-from trial_runner.tasks.data.columns import column, read_groups, texts_of
-from trial_runner.tasks.generation.raw import read_source
+from trial_runner.tasks.data.columns import column, given_text, read_groups, texts_of
 from trial_runner.tasks.splits import RowTuples, normalised
 from trial_runner.tasks.task import Task
 
@@ -146,7 +145,7 @@ def read_chats(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     columns = chat_columns(task)
     groups = read_groups(dataset, task.group, split, group)
     if columns.get("text") is not None:
-        chats = _plain(dataset, str(columns["text"]), task, split)
+        chats = _plain(dataset, str(columns["text"]), split)
     elif columns["messages"] is not None:
         chats = _dialogues(dataset, columns["messages"], split)
     else:
@@ -162,8 +161,8 @@ def read_chats(dataset: "Dataset", task: Task, split: str, group: str = "") -> R
     return RawChats(chats=told, references=references, groups=groups)
 
 
-def _plain(dataset: "Dataset", name: str, task: Task, split: str) -> list[Chat]:
-    texts = [read_source(value, name, task, split, row) for row, value in enumerate(column(dataset, name, split), 1)]
+def _plain(dataset: "Dataset", name: str, split: str) -> list[Chat]:
+    texts = [given_text(value, name, split, row) for row, value in enumerate(column(dataset, name, split), 1)]
     return [({"role": PLAIN, "content": text},) if text else () for text in texts]
 
 
@@ -185,8 +184,8 @@ def _pairs(dataset: "Dataset", source: str, target: str, split: str) -> list[Cha
     asked: Sequence[Any] = column(dataset, source, split)
     chats: list[Chat] = []
     for row, (question, answers) in enumerate(zip(asked, column(dataset, target, split), strict=True), start=1):
-        right = texts_of(answers, target, split, row, skips_blank=True)
-        given = texts_of(question, source, split, row, skips_blank=True)
+        right = texts_of(answers, target, split, row)
+        given = texts_of(question, source, split, row)
         chats.append(
             ({"role": USER, "content": given[0]}, *({"role": ASSISTANT, "content": text} for text in right[:1]))
             if given

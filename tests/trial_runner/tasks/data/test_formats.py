@@ -156,10 +156,10 @@ def test_of_a_large_file_the_beginning_is_looked_at(tmp_path):
     file.write_bytes(LINES * 4)
     with file.open("ab") as growing:
         growing.truncate(1 << 30)  # no disk is taken: nothing is written there
-    with head_rows((file,), "train", 300) as (dataset, is_whole):
+    with head_rows((file,), 300) as (dataset, is_whole):
         assert ([dict(row) for row in dataset][:3], is_whole) == (ROWS, False)
     file.write_bytes(LINES)
-    with head_rows((file,), "train", 300) as (dataset, is_whole):
+    with head_rows((file,), 300) as (dataset, is_whole):
         assert (len(dataset), is_whole) == (3, True)
 
 
