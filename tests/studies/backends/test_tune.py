@@ -81,8 +81,9 @@ def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, m
     driver: Any = SimpleNamespace(receive=receive, ends_within=lambda seconds: seconds > 1)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
+    ledger: Any = None  # nothing is read from it
     with pytest.raises(LaunchError, match=message):
-        tune.Supervisor(driver, order, watch).run()
+        tune.Supervisor(driver, order, watch, ledger).run()
 
 
 @pytest.mark.slow
