@@ -122,7 +122,7 @@ def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path)
             raise OSError(f"{folder} is there already")
         temporary.mkdir(parents=True)
         for place in own.values():
-            shutil.copytree(place, temporary / _FOLDERS / place.name, symlinks=True)
+            _relink(shutil.copytree(place, temporary / _FOLDERS / place.name, symlinks=True), place)
         with Ledger.open(f"sqlite:///{temporary / ARCHIVE}") as archive:
             archive.copy_from(ledger, {study.name for study in studies})
             for study in archive.studies():
@@ -133,6 +133,15 @@ def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path)
         raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _relink(copy: Path, folder: Path) -> None:
+    """Let the links of a copy lead to its own files where those of the folder led to the folder's."""
+    for link in [path for path in copy.rglob("*") if path.is_symlink()]:
+        target, place = link.readlink(), folder / link.relative_to(copy)
+        if target.is_absolute() and target.is_relative_to(folder):
+            link.unlink()
+            link.symlink_to(os.path.relpath(target, place.parent))
 
 
 def _is_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path) -> bool:

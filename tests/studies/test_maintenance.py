@@ -280,6 +280,24 @@ def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, ur
     assert Study.open("trivial", url).verify() == Study.open("other", url).verify() == []
 
 
+def test_archive_keeps_files_behind_links_and_leaves_outside_files(here, url, tmp_path):
+    folder, outside = here / "artefacts" / "trivial", tmp_path / "outside"
+    weights, other = sorted(folder.glob("trial-*/attempt-*/step-16.json"))[:2]
+    outside.mkdir()
+    (outside / "file").write_text("kept")
+    weights.rename(weights.with_name("moved.json"))
+    links = {weights: weights.with_name("moved.json"), other.with_name("folder"): outside}
+    links |= {other.with_name("circle"): folder, other.with_name("itself"): other.with_name("itself")}
+    for link, target in links.items():
+        link.symlink_to(target)
+    assert main(["archive", "trivial", str(tmp_path / "archive"), "--yes", "--storage", url]) == 0
+    found = Study.open("trivial", f"sqlite:///{tmp_path / 'archive' / 'deltaspace.db'}").verify()
+    assert len(found) == 1
+    assert "must hold nothing but the files of its records" in found[0]
+    assert not folder.exists()
+    assert [path.name for path in outside.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize("command", [["delete", "trivial"], ["archive", "trivial", "archive"]])
 def test_irreversible_commands_need_confirmation(here, url, command, monkeypatch, capsys):
     monkeypatch.chdir(here)
