@@ -9,8 +9,9 @@
 
 Scenarios are those of docs/explanation/ledger-and-crashes.md. A trial is lost if it has no end or failed as lost. It is
 there twice if its configuration, its number or its end is. Violations are findings of `deltaspace verify`, files
-without an owner, scores that differ from those of an undisturbed trial, and launches with a wrong end. Seconds are from
-the fault to the end of the next trial, or to the end of the launch if it must end.
+without an owner, scores that differ from those of an undisturbed trial, launches with a wrong end, and tracebacks in
+their output. Kills in training come after a trial has begun and before it ends. Seconds are from the fault to the end
+of the next trial, or to the end of the launch if it must end.
 """
 
 import argparse
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 for folder in (ROOT / "tests", ROOT, ROOT / "benchmarks"):
     sys.path.insert(0, str(folder))
 
-from fault_arms import databases, launches, nodes, parts, trials  # noqa: E402
+from fault_arms import databases, launches, nodes, parts, trials, verbs  # noqa: E402
 from fault_arms.bench import Case, Outcome, Scenario, new_bench  # noqa: E402
 from fault_arms.kills import KEEPERS, LAUNCHES, WORKERS, kill_cases  # noqa: E402
 
@@ -60,6 +61,7 @@ def scenarios(kills: int) -> tuple[Scenario, ...]:
         Scenario("F19", "node lost", nodes.NODES),
         Scenario("F20", "GPU memory of dead workers", (), lacks="a GPU"),
         Scenario("F21", "folder of snapshots turns read-only", trials.READ_ONLY),
+        Scenario("F22", "archive and merge killed, with links", verbs.LINKS),
     )
 
 
@@ -90,25 +92,28 @@ def read_results(file: Path | None) -> dict[tuple[str, str], Outcome]:
 
 def table(matrix: Sequence[Scenario], outcomes: dict[tuple[str, str], Outcome]) -> Iterator[str]:
     """Yield a line for each scenario, followed by its violations."""
-    yield f"{'':4} {'fault':<42} times lost twice broken repeated seconds max"
+    yield f"{'':4} {'fault':<42} times training lost twice broken repeated seconds max"
     for scenario in matrix:
         keys = [(scenario.name, case.name) for case in scenario.cases]
         own = [outcomes[key] for key in keys if key in outcomes]
         if own:
-            yield _line(scenario, own)
+            yield _line(scenario.name, scenario.title, own)
         elif scenario.lacks:
             yield f"{scenario.name:4} {scenario.title:<42} needs {scenario.lacks}"
         yield from (f"       ! {outcome.case}: {problem}" for outcome in own for problem in outcome.violations)
+    if len(outcomes) > 1:
+        yield _line("", "all", [*outcomes.values()])
 
 
-def _line(scenario: Scenario, outcomes: Sequence[Outcome]) -> str:
-    names = ("steps", "repeated", "times", "lost", "twice")
-    steps, repeated, times, lost, twice = (sum(getattr(outcome, name) for outcome in outcomes) for name in names)
+def _line(name: str, title: str, outcomes: Sequence[Outcome]) -> str:
+    names = ("steps", "repeated", "times", "training", "lost", "twice")
+    steps, repeated, times, training, lost, twice = (sum(getattr(one, name) for one in outcomes) for name in names)
     share = f"{repeated / steps:.1%}" if steps else "-"
     seconds = [each for outcome in outcomes for each in outcome.seconds]
     duration = f"{statistics.median(seconds):7.1f} {max(seconds):.1f}" if seconds else "      -"
     broken = sum(len(outcome.violations) for outcome in outcomes)
-    return f"{scenario.name:4} {scenario.title:<42} {times:5} {lost:4} {twice:5} {broken:6} {share:>8} {duration}"
+    counts = f"{times:5} {training or '-':>8} {lost:4} {twice:5} {broken:6} {share:>8}"
+    return f"{name:4} {title:<42} {counts} {duration}"
 
 
 def main() -> int:

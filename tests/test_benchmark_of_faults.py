@@ -13,7 +13,7 @@ SHARE = {"files": 60, "lines": 20, "exports": 15, "snapshots": 15, "databases": 
 
 def test_fault_scenarios_and_results_page_agree(load):
     matrix = load("faults").scenarios(9)
-    assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 22)]
+    assert [one.name for one in matrix] == [f"F{number}" for number in range(1, 23)]
     for one in matrix:
         assert bool(one.cases) != bool(one.lacks), one.name
         assert len({case.name for case in one.cases}) == len(one.cases)
@@ -25,11 +25,11 @@ def test_table_has_losses_and_missing_resources(load):
     case = bench.Case("a case", lambda _: bench.Outcome())
     matrix = [bench.Scenario("F1", "killed", (case,)), bench.Scenario("F21", "memory", (), lacks="a GPU")]
     outcome = bench.Outcome(
-        scenario="F1", case="a case", times=3, lost=1, steps=200, repeated=10, seconds=(1.0, 2.0, 6.0)
+        scenario="F1", case="a case", times=3, training=2, lost=1, steps=200, repeated=10, seconds=(1.0, 2.0, 6.0)
     )
     found = {("F1", "a case"): replace(outcome, violations=("it broke",))}
     lines = [line.split() for line in faults.table(matrix, found)]
-    assert lines[1] == ["F1", "killed", "3", "1", "0", "1", "5.0%", "2.0", "6.0"]
+    assert lines[1] == ["F1", "killed", "3", "2", "1", "0", "1", "5.0%", "2.0", "6.0"]
     assert lines[2] == ["!", "a", "case:", "it", "broke"]
     assert lines[3] == ["F21", "memory", "needs", "a", "GPU"]
     assert not outcome.is_held

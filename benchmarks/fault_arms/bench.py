@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, LaunchedStudy, start, wait_for_ends
+from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, LaunchedStudy, start, wait_for, wait_for_ends
 from support.postgres import PostgresServer
 
 from fault_arms.forked import start_forked
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
+from studies.verification import verify
 
 STEP_SECONDS = 0.01
 BEFORE = 3
@@ -31,6 +32,7 @@ class Outcome:
         scenario: Name of the scenario, such as ``F1``.
         case: Name of the study in the scenario.
         times: Number of faults.
+        training: Number of kills at which a trial trained.
         lost: Number of trials that are missing, have no end, or failed as lost.
         twice: Number of configurations that were tried, or trials that ended, more than once.
         violations: Broken invariants and other problems.
@@ -42,6 +44,7 @@ class Outcome:
     scenario: str = ""
     case: str = ""
     times: int = 0
+    training: int = 0
     lost: int = 0
     twice: int = 0
     violations: tuple[str, ...] = ()
@@ -97,7 +100,9 @@ class Bench:
         return self._server
 
     def url(self, database: str) -> str:
-        """Return the URL of a new storage, ``sqlite`` or ``postgres``."""
+        """Return the URL of a new storage, ``sqlite`` or ``postgres``; another one is a URL."""
+        if "://" in database:
+            return database
         if database == "sqlite":
             return f"sqlite:///{self.folder / 'ledger.db'}"
         return self.server.url(self.server.new_database())
@@ -105,11 +110,12 @@ class Bench:
     def study(self, database: str, backend: str, trials: int, **options: str) -> LaunchedStudy:
         """Build a study without launching it; its steps are counted."""
         steps = self.folder / "steps"
-        steps.mkdir()
+        steps.mkdir(parents=True)
         given = {"steps": str(steps), **options}
         study = LaunchedStudy(self.url(database), self.folder / "artefacts", backend, trials, STEP_SECONDS, given)
         # a forked process finds no node of a cluster
-        self.studies.append(replace(study, start=start if CLUSTER else start_forked))
+        name = options.get("name", study.name)
+        self.studies.append(replace(study, name=name, start=start if CLUSTER else start_forked))
         return self.studies[-1]
 
     def launched_study(self, database: str, backend: str, trials: int, **options: str) -> LaunchedStudy:
@@ -148,18 +154,22 @@ def outcome_of(study: LaunchedStudy, trials: int, *, given_up: int = 0) -> Outco
     ended = [trial for trial in recorded if trial.state.is_terminal]
     failed_as_lost = sum(bool(trial.reason and "lost" in trial.reason) for trial in ended)
     with Ledger.open(study.url, read_only=True) as ledger:
-        attempts = ledger.attempts(ledger.study(study.name).id)
+        record = ledger.study(study.name)
+        attempts = ledger.attempts(record.id)
         closings = [attempt.trial for attempt in attempts if attempt.ending in _ENDINGS]
-        steps = sum(trial.steps for record in ledger.studies() for trial in ledger.trials(record.id))
+        steps = sum(trial.steps for key in {record.id, record.parent_id} - {None} for trial in ledger.trials(key))
+        found = [*study.broken(), *verify(ledger, study.name)]
+    found += [f"launch {n} shows a traceback" for n in range(len(study.launches)) if "Traceback" in study.log(n)]
     done = sum(file.stat().st_size for file in (study.folder.parent / "steps").iterdir())
     return Outcome(
+        training=study.in_training,
         lost=trials - len(ended) + abs(failed_as_lost - given_up),
         twice=2 * len(recorded)
         - len({trial.fingerprint for trial in recorded})
         - len({trial.number for trial in recorded})
         + len(closings)
         - len(set(closings)),
-        violations=tuple(study.broken()),
+        violations=tuple(dict.fromkeys(found)),
         steps=steps,
         repeated=done - steps,
     )
@@ -188,8 +198,15 @@ def failed_alone(study: LaunchedStudy, number: int, reason: str) -> list[str]:
     return [] if is_right else [f"trial {number} alone must fail with {reason!r}; got {failed}"]
 
 
+def count_training(study: LaunchedStudy) -> None:
+    """Wait until a trial trains in the newest launch, and count the fault that comes then."""
+    wait_for(study.is_training, study.launches[-1], study)
+    study.count_fault()
+
+
 def kill_launch(study: LaunchedStudy) -> None:
     """Kill the newest launch."""
+    study.count_fault()
     study.launches[-1].kill()
     study.launches[-1].wait()
 

@@ -2,37 +2,53 @@
 
 import shutil
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from support.killed_study import finish, wait_for_ends
+from support.postgres import SESSIONS
 
-from fault_arms.bench import Bench, Case, Outcome, fault_outcome, kill_launch, seconds_to_end, wrong_error
+from fault_arms.bench import (
+    Bench,
+    Case,
+    Outcome,
+    count_training,
+    fault_outcome,
+    kill_launch,
+    seconds_to_end,
+    wrong_error,
+)
 
 _TRIALS = {"inline": 42, "ray": 28}
+_KILLS = 10
+_SERVER_KILLS = ("killed", "one session killed")
 _AWAY_SECONDS = 6.0
 _SHORT_LEASE = "4"
+_SUMS = ("lost", "twice", "violations", "steps", "repeated", "training")
 _FUTURE_VERSION = "1000"
-_DISCONNECT = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'deltaspace' "
-    "AND pid <> pg_backend_pid()"
-)
 
 
 def _restarted(bench: Bench, *, backend: str, how: str) -> Outcome:
-    """Restart a server or drop its connections; the study must continue."""
-    study = bench.launched_study("postgres", backend, _TRIALS[backend])
+    """Restart or kill a server, or drop or kill its connections; the study must continue."""
+    times = _KILLS if how in _SERVER_KILLS else 3
+    study = bench.launched_study("postgres", backend, times * _TRIALS[backend] // 3)
     process, seconds = study.launches[-1], []
-    for _ in range(3):
+    for _ in range(times):
+        count_training(study)
         began_at = time.monotonic()
-        if how == "connections":
-            bench.server.run_sql(_DISCONNECT)
-        else:
-            bench.server.stop(how)
-            bench.server.start()
+        match how:
+            case "connections":
+                bench.server.run_sql(f"SELECT pg_terminate_backend(pid) FROM (SELECT {SESSIONS}) AS sessions")
+            case "one session killed":
+                bench.server.kill_session()
+            case _:
+                bench.server.kill() if how == "killed" else bench.server.stop(how)
+                bench.server.start()
         wait_for_ends(study, process)
         seconds.append(time.monotonic() - began_at)
     finish(study, process)
@@ -86,6 +102,38 @@ def _full(bench: Bench) -> Outcome:
         problems += wrong_error(study, "database or disk is full")
     finish(study)
     return fault_outcome(study, seconds, problems)
+
+
+def _disk_filled(bench: Bench) -> Outcome:
+    """Fill the disk while two launches write; both must end with an error and continue once there is space."""
+    (disk := bench.folder / "disk").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], check=True)
+    try:
+        seconds, problems, trials = [], [], _KILLS * _TRIALS["inline"] // 3
+        benches = [Bench(bench.folder / name) for name in ("one", "two")]
+        url = f"sqlite:///{disk / 'ledger.db'}"
+        bench.studies += [each.study(url, "inline", trials, name=each.folder.name) for each in benches]
+        for _ in range(_KILLS // 2):
+            for study in bench.studies:
+                study.launch()
+            for study in bench.studies:
+                wait_for_ends(study, study.launches[-1], 2)
+                count_training(study)
+            began_at = time.monotonic()
+            with suppress(OSError), (disk / "other").open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+            for study in bench.studies:
+                seconds.append(seconds_to_end(study.launches[-1], began_at))
+                problems += wrong_error(study, "database or disk is full")
+            (disk / "other").unlink()
+        for study in bench.studies:
+            finish(study)
+        one, two = (fault_outcome(study, []) for study in bench.studies)
+        sums = {name: getattr(one, name) + getattr(two, name) for name in _SUMS}
+        return replace(one, **sums, times=len(seconds), seconds=tuple(seconds))
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def _files(file: Path) -> list[Path]:
@@ -147,8 +195,8 @@ def _cases(name: str, run: Callable[..., Outcome], *settings: dict[str, object])
 RESTARTED = _cases(
     "restarted",
     _restarted,
-    *({"backend": "inline", "how": how} for how in ("fast", "immediate", "connections")),
-    {"backend": "ray", "how": "immediate"},
+    *({"backend": "inline", "how": how} for how in ("fast", "immediate", "connections", *_SERVER_KILLS)),
+    *({"backend": "ray", "how": how} for how in ("immediate", "killed")),
 )
 
 
@@ -159,7 +207,7 @@ def _unusable_cases(state: str, database: str) -> tuple[Case, ...]:
 
 
 AWAY, LOCKED = _unusable_cases("away", "postgres"), _unusable_cases("locked", "sqlite")
-FULL = (Case("full, inline, sqlite", _full),)
+FULL = (Case("full, inline, sqlite", _full), Case("filled while two launches write, sqlite", _disk_filled))
 GONE = _cases("deleted", partial(_gone, replaced=False), {"backend": "inline"}, {"backend": "ray"}) + _cases(
     "replaced", partial(_gone, replaced=True), {"backend": "inline"}, {"backend": "ray"}
 )

@@ -1,5 +1,6 @@
 """Launches in processes that are forked after all imports, which makes their start cheap."""
 
+import importlib
 import multiprocessing
 import os
 import subprocess
@@ -33,10 +34,10 @@ class ForkedLaunch:
         self._process.kill()
 
 
-def start_forked(arguments: Sequence[str], log: Path) -> ForkedLaunch:
-    """Start ``support.trivial_launch`` with some arguments in a new process group."""
+def start_forked(arguments: Sequence[str], log: Path, main: str = "support.trivial_launch.main") -> ForkedLaunch:
+    """Start a function with arguments of a command line in a new process group."""
     log.touch()
-    process = _context().Process(target=_launch, args=(list(arguments), str(log)))
+    process = _context().Process(target=_launch, args=(main, list(arguments), str(log)))
     process.start()
     return ForkedLaunch(process)
 
@@ -47,12 +48,11 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _launch(arguments: list[str], log: str) -> None:
+def _launch(main: str, arguments: list[str], log: str) -> None:
     os.setsid()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(file, stream)
-    sys.argv = ["trivial_launch.py", *arguments]
-    from support.trivial_launch import main
-
-    main()
+    module, _, name = main.rpartition(".")
+    sys.argv = [name, *arguments]
+    sys.exit(getattr(importlib.import_module(module), name)())

@@ -119,8 +119,7 @@ def _clock(bench: Bench, *, database: str) -> Outcome:
     process, seconds = study.launch(clock=str(_DAY_SECONDS)), []
     for offset in (-_DAY_SECONDS, 2 * _DAY_SECONDS, -3 * _DAY_SECONDS):
         wait_for_ends(study, process, BEFORE)
-        process.kill()
-        process.wait()
+        kill_launch(study)
         killed_at = time.monotonic()
         process = study.launch(clock=str(offset), if_running="take over")
         wait_for_ends(study, process)

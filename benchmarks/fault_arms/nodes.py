@@ -70,6 +70,7 @@ def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
         wait_for(lambda: is_under_way(study, 2), process, study)
         before = {trial.number: trial.attempt for trial in study.recorded()}
         lost_at = time.monotonic()
+        study.count_fault()
         doomed.kill()
         wait_for(lambda: any(trial.attempt > before.get(trial.number, 1) for trial in study.recorded()), process, study)
         seconds = time.monotonic() - lost_at
@@ -92,6 +93,7 @@ def _repeatedly_lost(bench: Bench) -> Outcome:
         for _ in range(_LOSSES):
             before = {trial.number: trial.attempt for trial in study.recorded()}
             lost_at = time.monotonic()
+            study.count_fault()
             node.kill()
             node = cluster.add()
             wait_for(lambda held=before: _has_new_attempt(study, held), process, study)

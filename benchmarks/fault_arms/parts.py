@@ -9,23 +9,27 @@ from functools import partial
 from support.killed_study import LaunchedStudy, actors, finish, wait_for, wait_for_ends
 from support.ray_parts import driver, freeze, left, live_processes, named
 
-from fault_arms.bench import Bench, Case, Outcome, fault_outcome, seconds_to_end, wrong_error
+from fault_arms.bench import BEFORE, Bench, Case, Outcome, count_training, fault_outcome, seconds_to_end, wrong_error
 
 _TRIALS = {"ray": 70, "inline": 42}
-_LEASE = "8"
+_LEASE, _KILLS = "8", 10
 _SIGNALS = {"SIGINT": "interrupted by Ctrl-C", "SIGTERM": "stopped by SIGTERM"}
 
 
 def _lost(bench: Bench, *, part: str) -> Outcome:
-    """Kill an essential process of Ray; the launch must end with an error, the next one must continue."""
-    study = bench.launched_study("sqlite", "ray", _TRIALS["ray"], lease=_LEASE)
-    process, started = study.launches[-1], live_processes(study.launches[-1])
-    os.kill(named(process, part), signal.SIGKILL)
-    seconds = seconds_to_end(process)
-    problems = wrong_error(study, "Ray stopped", "Nothing is lost: launch again to continue.")
-    problems += [f"process {pid} is left" for pid in left(started)]
+    """Kill an essential process of Ray again and again; each launch must end with an error, the next must continue."""
+    study, seconds, problems = bench.study("sqlite", "ray", _KILLS * _TRIALS["ray"] // 4, lease=_LEASE), [], []
+    for _ in range(_KILLS):
+        process = study.launch()
+        wait_for_ends(study, process, BEFORE)
+        started = live_processes(process)
+        count_training(study)
+        os.kill(named(process, part), signal.SIGKILL)
+        seconds.append(seconds_to_end(process))
+        problems += wrong_error(study, "Ray stopped", "Nothing is lost: launch again to continue.")
+        problems += [f"process {pid} is left" for pid in left(started)]
     finish(study)
-    return fault_outcome(study, [seconds], problems)
+    return fault_outcome(study, seconds, problems)
 
 
 def _hung(bench: Bench, *, part: str) -> Outcome:

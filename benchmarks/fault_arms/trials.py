@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.killed_study import LaunchedStudy, finish, wait_for, wait_for_ends
 
-from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, seconds_to_end, wrong_error
+from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, kill_launch, seconds_to_end, wrong_error
 from studies.ledger.ledger import Ledger
 
 _TRIALS = {"inline": 24, "ray": 14}
@@ -44,7 +44,9 @@ def _deadly(bench: Bench, *, backend: str) -> Outcome:
         wait_for(study.log, process, study)
         seconds.append(time.monotonic() - killed_at)
     finish(study, process)
-    return fault_outcome(study, seconds, failed_alone(study, _FAULTY, "lost 3 times in a row"), times=3, given_up=1)
+    study.in_training = _KILLS  # the trial ends its process itself
+    problems = failed_alone(study, _FAULTY, "lost 3 times in a row")
+    return fault_outcome(study, seconds, problems, times=_KILLS, given_up=1)
 
 
 def _killed_by_kernel(bench: Bench, *, backend: str) -> Outcome:
@@ -56,7 +58,7 @@ def _killed_by_kernel(bench: Bench, *, backend: str) -> Outcome:
     while not study.launches or study.launches[-1].poll():
         (group / "cgroup.procs").write_text(str(study.launch().pid))
         study.launches[-1].wait(300)
-    killed = int((group / "memory.oom_control").read_text().split()[-1])
+    study.in_training = killed = int((group / "memory.oom_control").read_text().split()[-1])
     problems = failed_alone(study, _FAULTY, "lost 3 times in a row")
     problems += [] if killed >= _KILLS else [f"the kernel must kill {_KILLS} processes; got {killed}"]
     return fault_outcome(study, [time.monotonic() - began_at], problems, times=killed, given_up=1)
@@ -140,8 +142,7 @@ def _damaged(bench: Bench, *, damage: Callable[[Path, Path], None], which: int) 
     for _ in range(_KILLS):
         wait_for_ends(study, process, 4)
         wait_for(lambda: _snapshots(study), process, study)
-        process.kill()
-        process.wait()
+        kill_launch(study)
         open_trials = _snapshots(study)
         other = _foreign_file(bench, open_trials)
         for snapshots in open_trials:

@@ -18,7 +18,7 @@ from support.violations import violations
 from studies.errors import StudiesError
 from studies.launch.preparation import plan_of
 from studies.ledger.ledger import Ledger
-from studies.records import StudyKind, TrialRecord
+from studies.records import StudyKind, TrialRecord, TrialState
 from studies.runtime.artefacts import study_folder
 from studies.study_file.recorded_specification import recorded_space, recorded_specification
 
@@ -62,6 +62,7 @@ class LaunchedStudy:
         options: Options of `support.trivial_launch` other than the defaults.
         name: Name of the study, or of its confirmation.
         start: Function that starts a launch.
+        in_training: Number of counted faults at which a trial trained.
     """
 
     url: str
@@ -73,6 +74,7 @@ class LaunchedStudy:
     name: str = "trivial"
     start: Callable[[Sequence[str], Path], Launch] = start
     launches: list[Launch] = field(default_factory=list)
+    in_training: int = 0
 
     def launch(self, **options: str) -> Launch:
         """Start a launch; ``options`` are its own."""
@@ -97,6 +99,14 @@ class LaunchedStudy:
                 return ledger.trials(ledger.study(self.name).id)
         except StudiesError:  # the database is only being made
             return []
+
+    def is_training(self) -> bool:
+        """Return whether a trial has begun and has not ended."""
+        return any(trial.state is TrialState.RUNNING for trial in self.recorded())
+
+    def count_fault(self) -> None:
+        """Count a fault that comes now, if a trial trains."""
+        self.in_training += self.is_training()
 
     def broken(self) -> list[str]:
         """Return every broken invariant, those of a study at rest included."""
@@ -222,6 +232,7 @@ def kill_everyone(
             wait_for(when, process, study)
         if process.poll() is not None:
             break
+        study.count_fault()
         if victim == "launch":
             process.kill()
             process.wait()

@@ -2,13 +2,19 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.killed_study import children
 from support.missing_programs import skip_without
+
+SESSIONS = "pid FROM pg_stat_activity WHERE application_name = 'deltaspace' AND pid <> pg_backend_pid()"
 
 
 class PostgresServer:
@@ -43,6 +49,21 @@ class PostgresServer:
 
     def stop(self, how: str = "fast") -> None:
         self.call("pg_ctl", "-D", self.data, "-m", how, "-w", "stop")
+
+    def kill(self) -> None:
+        """End all processes of the server as a machine without power does."""
+        pid = int((Path(self.data) / "postmaster.pid").read_text().split()[0])
+        for one in (pid, *(child for child, _ in children(pid))):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        while Path(f"/proc/{pid}").exists():  # the next server takes the number of an ended process for a running one
+            time.sleep(0.01)
+
+    def kill_session(self) -> None:
+        """Kill the process of a session of this library; the server then ends all sessions and recovers."""
+        with self.connect() as connection:
+            for (pid,) in connection.execute(f"SELECT {SESSIONS} LIMIT 1").fetchall():
+                os.kill(pid, signal.SIGKILL)
 
     def url(self, database: str) -> str:
         return f"postgresql://deltaspace@/{database}?host={self.folder}"

@@ -5,6 +5,7 @@ Usage: trivial_launch.py STORAGE_URL FOLDER BACKEND TRIALS STEP_SECONDS [KEY=VAL
 
 import sys
 import time
+import traceback
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support.trivial_runner import TrivialFactory
 
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
+from studies.errors import StudiesError
 from studies.launch.launch import launch
 from studies.ledger import clock
 from studies.runtime.progress import Progress
@@ -23,6 +25,7 @@ from studies.study_file import Specification
 STEPS = 16
 
 OPTIONS = {
+    "name": "trivial",
     "sampler": "tpe",
     "rule": "none",  # of rungs
     "replicates": "0",
@@ -44,6 +47,7 @@ OPTIONS = {
     "gpus": "auto",
 }
 _FAULTY_STEP = 3
+_FLEET = ("workers", "pack", "gpus")
 
 
 def specification(
@@ -55,12 +59,14 @@ def specification(
     objective: str = "",
     rule: str = "chance",
     gpus: str = "auto",
+    name: str = "trivial",
     **fleet: str,
 ) -> Specification:
     objectives = {"objectives": ["score", objective]} if objective else {}
     published = ["mam_adapter", "bitfit"]
     return small_study(
         folder,
+        name=name,
         trials=trials,
         steps=STEPS,
         pruning={"first_rung_steps": 4, "rule": rule},
@@ -74,10 +80,10 @@ def tell(progress: Progress) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
+def _launch_given_study() -> None:
     url, folder, backend, trials, step_seconds, *given = sys.argv[1:]
     options = OPTIONS | dict(text.split("=", 1) for text in given)
-    named = {key: options[key] for key in ("sampler", "rule", "replicates", "objective", "workers", "pack", "gpus")}
+    named = {key: options[key] for key in ("name", "sampler", "rule", "replicates", "objective", *_FLEET)}
     if options["pages"]:
         event.listen(Engine, "connect", lambda link, _: link.execute(f"PRAGMA max_page_count = {options['pages']}"))
     if options["clock"]:
@@ -96,7 +102,7 @@ def main() -> None:
     shared["take_over"] = options["if_running"] == "take over"
     result = launch(specification(Path(folder), backend, int(trials), **named), **shared)
     if options["confirm"] and result.finished:
-        request = ConfirmationRequest(study="trivial", top=2, seeds=int(options["confirm"]), against=("lora_qv",))
+        request = ConfirmationRequest(study=options["name"], top=2, seeds=int(options["confirm"]), against=("lora_qv",))
         result = confirm(request, **shared)
     sys.stdout.write(f"{result.finished}: {result.reason}\n")
 
@@ -121,6 +127,14 @@ def set_clock(seconds: float) -> None:
 
 def _at(trial: str) -> dict[int, int]:
     return {int(trial): _FAULTY_STEP} if trial else {}
+
+
+def main() -> None:
+    """Launch; an error of the library ends the process with its line alone, as it ends a command."""
+    try:
+        _launch_given_study()
+    except StudiesError as error:
+        sys.exit(traceback.format_exception_only(error)[-1].strip())
 
 
 if __name__ == "__main__":
