@@ -15,7 +15,7 @@ from fault_arms.forked import start_forked
 from studies.ledger.ledger import Ledger
 from studies.verification import verify
 
-_TRIALS, _KILLS = 18, 6
+_TRIALS, _KILLS = 18, 15
 _LONGEST_SECONDS = {"archive": 0.5, "merge": 0.3}
 _MAIN = "deltaspace.commands.main.main"
 
@@ -23,7 +23,7 @@ _MAIN = "deltaspace.commands.main.main"
 def _plant_links(bench: Bench, study_folder: Path) -> list[Path]:
     """Link out of a study's folder, within it, to nothing and in a circle; return the links, relative to the folder.
 
-    The weights of a trial become a link to a file in the folder of another attempt, by its absolute path.
+    The weights of a trial become a link to a file beside them, by its absolute path.
     """
     outside = bench.folder / "outside"
     outside.mkdir()
@@ -57,7 +57,7 @@ def _linked(bench: Bench, *, seed: int) -> Outcome:
     draw, problems = random.Random(seed), []
     study = bench.study("sqlite", "inline", _TRIALS)
     finish(study)
-    planted = _plant_links(bench, study.folder / study.name)
+    *planted, moved = _plant_links(bench, study.folder / study.name)
     archive, merged = bench.folder / "archive", f"sqlite:///{bench.folder / 'merged.db'}"
     commands = (
         ["archive", study.name, str(archive), "--yes", "--storage", study.url],
@@ -76,6 +76,7 @@ def _linked(bench: Bench, *, seed: int) -> Outcome:
         problems.append(f"verify must name the links in one line and nothing else; got {found}")
     for link in planted:
         (folder / link).unlink()
+    (folder / moved).rename((folder / moved).with_name("step-16.json"))
     if [*bench.folder.glob("outside/*")] != [bench.folder / "outside" / "file"]:
         problems.append("files outside the study's folder must stay as they are")
     study.url = merged
