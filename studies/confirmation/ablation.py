@@ -40,7 +40,7 @@ def path_entries(
         estimates: Expected scores of the trials.
 
     Raises:
-        ConfirmationError: If both ends are the same configuration.
+        ConfirmationError: If both ends are the same configuration, or the trial is missing or a replicate.
     """
     best = best_first(trials, space, estimates)
     last = best[0] if request.trial == "best" else next((one for one in trials if one.number == request.trial), None)
@@ -48,6 +48,11 @@ def path_entries(
         numbers = f"0 to {len(trials) - 1}" if trials else "none"
         raise ConfirmationError(
             f"study '{request.study}' must contain the trial to ablate; got {request.trial}, it has {numbers}."
+        )
+    if last.replicate_of is not None:
+        raise ConfirmationError(
+            f"the trial to ablate must repeat no other trial; got {last.number}, which repeats {last.replicate_of}. "
+            f"Ablate trial {last.replicate_of}."
         )
     published = (PublishedPoint(trial.method) for trial in best if trial.method is not None)
     against = request.against or next(published, AGAINST[0])

@@ -184,6 +184,14 @@ def test_impossible_ablation_is_refused_and_not_recorded(tmp_path: Path, study: 
         launched(tmp_path / "few", trials=10).ablate()
 
 
+def test_ablation_of_a_replicate_names_its_original(finished: Study) -> None:
+    space = SearchSpace(shape=shape_of(config_of(str(BACKBONE))), budget=600_000)
+    trials = finished.trials("reviews")
+    trials[5] = replace(trials[BEST], number=5, replicate_of=BEST)
+    with pytest.raises(ConfirmationError, match=rf"got 5, which repeats {BEST}. Ablate trial {BEST}\."):
+        path_entries(AblationRequest(study="reviews", trial=5), trials, space, lambda _: (np.zeros(0), np.eye(0)))
+
+
 def test_ablation_skips_steps_equal_to_earlier_ones(finished: Study) -> None:
     space = SearchSpace(shape=shape_of(config_of(str(BACKBONE))), budget=600_000)
     trials = finished.trials("reviews")
