@@ -44,7 +44,7 @@ class _Renderer:
         weakref.finalize(self, _end, self._process)
 
     def ask(self, question: Mapping[str, object]) -> dict[str, Any] | None:
-        """Return its answer; None if the process has ended instead."""
+        """Return its answer; None if the process has ended instead, or has no memory for one."""
         asked, answered = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         with self._lock:
             with suppress(BrokenPipeError):
@@ -109,7 +109,9 @@ def render_requests(most_seconds: float, most_bytes: int) -> None:
             most = _CHARACTERS + _CHARACTERS_EACH * len(line)
             if len(texts[0]) > most:
                 raise ValueError(f"it must write at most {most:,} characters; it writes {len(texts[0]):,}")
-            answer = {"text": texts[0], "spans": spans[0] if spans else []}
+            answer: dict[str, object] | None = {"text": texts[0], "spans": spans[0] if spans else []}
+        except MemoryError:
+            answer = None
         except Exception as error:  # noqa: BLE001 - whatever a template does
             answer = {"problem": bounded_line(str(error), _MESSAGE_CHARACTERS) or type(error).__name__}
         left = min(most_seconds, signal.setitimer(signal.ITIMER_PROF, 0)[0] + _SECONDS_EACH)

@@ -159,7 +159,7 @@ class ChatEncoder(Encoder):
             roles = bounded_line(", ".join(message["role"] for message in chat), 100)
             raise TaskError(
                 f"dialogues must be such as the tokenizer's chat template writes; of {roles} it says: "
-                f"{one_line(error)}. Mend them, or choose another backbone."
+                f"{one_line(error)}. Mend them or the template, or choose another backbone."
             ) from error
 
     def render(self, chat: Chat, *, where: str) -> RenderedChat:

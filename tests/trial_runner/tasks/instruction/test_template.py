@@ -147,10 +147,10 @@ def test_of_a_plain_text_every_token_is_learned_but_the_first(encoder: NewEncode
         ("{{ raise_exception('roles must alternate') }}", "of user, assistant it says: .*roles must alternate"),
         ("{{ 1 // 0 }}", "division"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
-        ("{{ 'x' * 4000000000 }}", "MemoryError"),
+        ("{{ 'x' * 4000000000 }}", "at most 1 s and 512 MB; it takes more. Mend them or the template, or choose"),
         ("{{ 'x'.ljust(200000) }}", "must write at most 10[0-9],[0-9]{3} characters; it writes 200,000"),
         ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "at most 1 s and 512 MB"),
-        ("{{ '%4000000000d' % 1 }}", "MemoryError"),
+        ("{{ '%4000000000d' % 1 }}", "at most 1 s and 512 MB; it takes more. Mend them or the template, or choose"),
     ],
     ids=["none", "no end", "a refusal", "zero", "recursion", "bytes", "characters", "time", "a format"],
 )
