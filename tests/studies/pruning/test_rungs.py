@@ -124,6 +124,16 @@ def test_chance_rule_spares_uncertain_and_protected_trials():
     assert stop_reason(plan(), history, published, hopeless) is not None
 
 
+def test_collapse_compares_a_trial_with_the_others_alone():
+    """Test that a trial's own reading is neither one of the four others nor one of those that are as bad."""
+    by_chance = plan(stops_collapsed=True, guessing_loss=0.7)
+    learned = [reading(trial, 25, 0.8, 0.3, validation_loss=0.3, same_prediction=0.6) for trial in range(3)]
+    constant = [reading(trial, 25, 0.5, 0.71, validation_loss=0.71, same_prediction=1.0) for trial in range(3, 7)]
+    assert stop_reason(by_chance, history_of([*learned, constant[0]]), constant[0]) is None
+    assert stop_reason(by_chance, history_of([*learned, *constant[:3]]), constant[2]) is not None
+    assert stop_reason(by_chance, history_of([*learned, *constant]), constant[3]) is None
+
+
 def test_chance_rule_stops_collapsed_trials():
     by_chance = plan(stops_collapsed=True, guessing_loss=0.7)
     learned = [reading(trial, 25, 0.8, 0.3, validation_loss=0.3, same_prediction=0.6) for trial in range(4)]
