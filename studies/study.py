@@ -332,8 +332,8 @@ class Study:
     def verify(self) -> list[str]:
         """Return one line for each error in the study; none if it is whole.
 
-        It checks the records, the configuration of each proposal, and the files of the trials with their hashes. It
-        also checks the history that the sampler receives when the study is continued.
+        It checks the records, the configuration of each proposal, decisions at rungs, and the files of the trials with
+        their hashes.
 
         Raises:
             RunnerError: If its backbone cannot be loaded.

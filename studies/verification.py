@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from optuna.trial import FixedTrial
@@ -16,8 +17,11 @@ from studies.consistency import record_violations, study_differences, trial_diff
 from studies.inputs import changed_inputs
 from studies.ledger.invariants import Records, database_violations
 from studies.ledger.ledger import Ledger
+from studies.pruning.consistency import pruning_differences
 from studies.records import StudyKind, TrialRecord
-from studies.study_file.recorded_specification import begun_specification, recorded_space
+from studies.study_file.recorded_specification import BegunSpecification, begun_specification, recorded_space
+from trial_runner.errors import RunnerError
+from trial_runner.tasks import prepared_for
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Seconds after which leases of a killed launch have run out; the next launch takes them back, so that is no error."""
@@ -28,8 +32,8 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
 
     It checks the database and its schema, see `studies.ledger.invariants`, the consistency of the records, see
     `studies.consistency`, and the files of the study's folder. Of a search it also makes each trial again from its
-    proposal and computes cached estimates again. Data and backbone are compared with their recorded digest, if there
-    is one.
+    proposal, decides at rungs again, see `studies.pruning.consistency`, and computes cached estimates again. Data and
+    backbone are compared with their recorded digest, if there is one.
 
     Args:
         ledger: Ledger of the study.
@@ -60,7 +64,17 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
         found += [] if found else facts.contender_differences()
         return found or list(_strange_comparisons(confirmation_result(ledger, name)))
     found += _strange_proposals(records.trials, space, study.seed)
-    return found or list(strange_cache(ledger, study))
+    return found or [*_strange_decisions(records, specification), *strange_cache(ledger, study)]
+
+
+def _strange_decisions(records: Records, specification: BegunSpecification) -> Iterator[str]:
+    """Yield one line for each decision at a rung against the rule; of collapse only if the data can be read."""
+    plan = specification.rung_plan()
+    try:
+        plan = replace(plan, guessing_loss=prepared_for(specification.task, records.study.backbone).guessing_loss)
+    except (RunnerError, OSError):
+        plan = replace(plan, stops_collapsed=False)
+    yield from pruning_differences(records.trials, records.readings, plan)
 
 
 def _strange_comparisons(result: ConfirmationResult) -> Iterator[str]:

@@ -37,6 +37,9 @@ PLANTED_IN = {
 """The row of each table that is changed."""
 
 PRUNED = "study_id = 1 AND state = 'pruned' AND number = (SELECT max(number) FROM trials WHERE state = 'pruned')"
+AGAINST_RULE = {", and 0.0%": ", and 9.1%", ", and 0": ", or 0", "trial 1,": "trial 5,", "steps): 0": "steps): 1"}
+"""Parts of the reason of a pruned trial, and others with which the rule does not stop it."""
+
 CONFIRMED = "study_id = 2 AND number = 1"
 STEP = "study_id = 3 AND number = 2"
 """The first training of the last step before the end of the path, where two are trained of each."""
@@ -104,6 +107,8 @@ def corruptions() -> Iterator[Damage]:
     yield from _of_columns()
     for name, value in {"reason": "'by hand'", "state": "'failed'", "origin": "'published'"}.items():
         yield _update("trials", name, value, PRUNED, "of a pruned trial")
+    for old, new in AGAINST_RULE.items():
+        yield _update("trials", "reason", f"replace(reason, '{old}', '{new}')", PRUNED, "of a pruned trial")
     for where, of in ((CONFIRMED, "of a confirmation"), (STEP, "of a step")):
         for name in ("seed", "stored_parameters", "trained_parameters", "attention_share", "attention_learning_rate"):
             yield _update("trials", name, f"{name} * 0.5", where, of)

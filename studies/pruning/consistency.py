@@ -1,0 +1,60 @@
+"""Consistency of pruning: each decision at a rung against the readings that were recorded before it.
+
+Whether a trial collapsed, and which published methods were protected, follow from those readings in the order of their
+times. The probability to win is not computed again, since its last digits depend on the machine: a recorded one must
+be below the bound of the rule, and one that is not recorded may have had any value.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+
+from studies.history.history import StudyHistory
+from studies.pruning.degenerate import has_collapsed
+from studies.pruning.rungs import RungPlan, stop_reason
+from studies.records import Reading, TrialRecord, TrialReport, TrialState
+from studies.win_probability import WinProbability
+
+_LIKELY = re.compile(r"and ([\d.]+)% likely to beat trial (\d+), (.*)")
+
+
+def pruning_differences(
+    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], plan: RungPlan
+) -> Iterator[str]:
+    """Yield one line for each trial of a search that was pruned, or not, against the rule.
+
+    Args:
+        trials: All trials, in the order of their numbers.
+        readings: Readings by trial number, in the order of their steps, each with its time.
+        plan: Rungs of the study, with the loss of guessing; without ``stops_collapsed`` no collapse is decided again.
+    """
+    history = StudyHistory.of(trials, {})
+    arrived = [one for of_trial in readings.values() for one in of_trial]
+    for reading in sorted(arrived, key=attrgetter("heard_at", "trial", "step")):
+        history = history.reported(TrialReport(trial=reading.trial, attempt=reading.attempt, reading=reading))
+        trial = history[reading.trial]
+        is_last = reading.step == readings[reading.trial][-1].step
+        if trial.replicate_of is not None or (is_last and trial.state is TrialState.FAILED):
+            continue
+        found = trial.reason if is_last and trial.state is TrialState.PRUNED else None
+        if has_collapsed(found) and not plan.stops_collapsed:
+            continue
+        expected = stop_reason(plan, history, reading, _recorded_probability(history, reading, found))
+        if expected != found:
+            yield (
+                f"trial {trial.number}: after the reading of step {reading.step} it must "
+                f"{'go on' if expected is None else f'be pruned, {expected}'}; got {found or trial.state.value}"
+            )
+
+
+def _recorded_probability(history: StudyHistory, reading: Reading, reason: str | None) -> WinProbability | None:
+    """Return the win probability that a reason names; None if it names none of a possible rival."""
+    match = _LIKELY.search(reason or "")
+    if match is None or (rival := int(match[2])) == reading.trial or rival >= len(history):
+        return None
+    is_published = match[3] == "the best published method"
+    if not history.readings(rival) or (is_published and history[rival].method is None):
+        return None
+    chance = math.nextafter(float(match[1]) / 100, 0)  # it was rounded, and was below the bound
+    return WinProbability(rival=rival, is_published=is_published, chance=chance)

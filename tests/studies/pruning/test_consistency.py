@@ -1,0 +1,114 @@
+"""Decisions at rungs that other records contradict are found; those that may have been made are not."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from studies.pruning.consistency import pruning_differences
+from studies.pruning.rungs import Protected, Rule, RungPlan
+from studies.records import TrialState
+from trial_runner.requests import Reading
+
+METHODS = ("mam_adapter", "bitfit", "lora_qv", "lora_ffn")
+PLAN = RungPlan(steps=(4, 8), rule=Rule.CHANCE, protected=Protected.BEST, stops_collapsed=True, guessing_loss=0.7)
+BEGUN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+LAST = 9
+
+
+def reading(trial: int, step: int, score: float, loss: float = 0.3, same: float = 0.6) -> Reading:
+    metrics = {"validation_loss": loss, "same_prediction": same}
+    return Reading(trial=trial, step=step, score=score, train_loss=loss, metrics=metrics, seconds=1.0)
+
+
+def differences(
+    arrived: Iterable[Reading], reasons: Mapping[int, str], plan: RungPlan = PLAN, replicate_of: int | None = None
+) -> list[str]:
+    """Return those of ten trials, of which the first four are published methods, with readings in this order."""
+    by_trial: dict[int, list[Reading]] = {}
+    for second, one in enumerate(arrived):
+        by_trial.setdefault(one.trial, []).append(replace(one, heard_at=BEGUN_AT + timedelta(seconds=second)))
+    trials = [
+        SimpleNamespace(
+            number=number,
+            method=METHODS[number] if number < len(METHODS) else None,
+            state=TrialState.PRUNED if number in reasons else TrialState.COMPLETE,
+            reason=reasons.get(number),
+            replicate_of=replicate_of if number == LAST else None,
+            fingerprint=str(number),
+            steps=16,
+        )
+        for number in range(LAST + 1)
+    ]
+    return list(pruning_differences(trials, by_trial, plan))
+
+
+def found(last: Reading, reason: str | None, **given: Any) -> list[str]:
+    """Return the differences of a study in which a reading follows one of each earlier trial."""
+    earlier = [reading(trial, 4, 0.9 - 0.1 * trial) for trial in range(LAST)]
+    reasons = {} if reason is None else {last.trial: f"rung 0 (4 steps): {reason}"}
+    return differences([*earlier, last], reasons, **given)
+
+
+BAD, CONSTANT = reading(LAST, 4, 0.1), reading(LAST, 4, 0.1, 0.75, 1.0)
+BY_CHANCE = "0.1, and 9.0% likely to beat trial 0, the best published method"
+COLLAPSED = "collapsed: all its predictions are the same, its loss is 0.75, and guessing has 0.7"
+
+
+def test_decisions_of_the_rule_have_no_differences():
+    assert found(BAD, None) == found(BAD, BY_CHANCE) == found(CONSTANT, COLLAPSED) == []
+    assert found(BAD, "0.1, and 2.0% likely to beat trial 5, the best so far") == []
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        BY_CHANCE.replace("9.0", "9.1"),
+        BY_CHANCE.replace("0.1,", "0.2,"),
+        BY_CHANCE.replace("trial 0", "trial 9"),
+        BY_CHANCE.replace("trial 0", "trial 5"),
+        BY_CHANCE.replace("trial 0", "trial 10"),
+        "0.1, and 2.1% likely to beat trial 5, the best so far",
+        COLLAPSED,
+        "by hand",
+    ],
+)
+def test_pruning_against_the_rule_is_found(reason):
+    (line,) = found(BAD, reason)
+    assert line.startswith("trial 9: after the reading of step 4 it must ")
+    assert line.endswith(f"; got rung 0 (4 steps): {reason}")
+
+
+def test_pruning_without_a_rule_is_found():
+    assert len(found(BAD, BY_CHANCE, plan=replace(PLAN, rule=Rule.NONE))) == 1
+    assert found(CONSTANT, COLLAPSED, plan=replace(PLAN, rule=Rule.NONE)) == []
+
+
+def test_pruning_of_a_protected_method_is_found():
+    arrived = [reading(trial, 4, 0.9 - 0.1 * trial) for trial in range(LAST, -1, -1)]
+    assert differences(arrived, {}) == []
+    reason = "rung 0 (4 steps): 0.{}, and 1.0% likely to beat trial 5, the best so far"
+    assert [line.partition(":")[0] for line in differences(arrived, {2: reason.format(7)})] == ["trial 2"]
+
+
+def test_collapsed_trial_that_goes_on_is_found():
+    (line,) = found(CONSTANT, None)
+    assert line.endswith(f" it must be pruned, rung 0 (4 steps): {COLLAPSED}; got complete")
+    assert found(CONSTANT, None, replicate_of=0) == []
+    assert len(found(CONSTANT, BY_CHANCE)) == 1
+
+
+def test_collapse_is_not_decided_without_the_loss_of_guessing():
+    unknown = replace(PLAN, stops_collapsed=False)
+    assert found(CONSTANT, None, plan=unknown) == found(BAD, COLLAPSED, plan=unknown) == []
+    assert len(found(BAD, "by hand", plan=unknown)) == 1
+
+
+def test_only_earlier_readings_decide():
+    others = [reading(trial, 4, 0.5) for trial in range(LAST)]
+    assert differences([CONSTANT, *others], {}) == []
+    assert len(differences([*others[:4], CONSTANT, *others[4:]], {})) == 1
+    assert differences([*others[:3], CONSTANT, *others[3:]], {}) == []
