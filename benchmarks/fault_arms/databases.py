@@ -25,8 +25,7 @@ from fault_arms.bench import (
 )
 
 _TRIALS = {"inline": 42, "ray": 28}
-_KILLS = 10
-_SERVER_KILLS = ("killed", "one session killed")
+_KILLS = {"killed": 10, "one session killed": 50}
 _AWAY_SECONDS = 6.0
 _SHORT_LEASE = "4"
 _SUMS = ("lost", "twice", "violations", "steps", "repeated", "training")
@@ -35,8 +34,8 @@ _FUTURE_VERSION = "1000"
 
 def _restarted(bench: Bench, *, backend: str, how: str) -> Outcome:
     """Restart or kill a server, or drop or kill its connections; the study must continue."""
-    times = _KILLS if how in _SERVER_KILLS else 3
-    study = bench.launched_study("postgres", backend, times * _TRIALS[backend] // 3)
+    times = _KILLS.get(how, 3)
+    study = bench.launched_study("postgres", backend, _TRIALS[backend] + 5 * times)
     process, seconds = study.launches[-1], []
     for _ in range(times):
         count_training(study)
@@ -109,11 +108,11 @@ def _disk_filled(bench: Bench) -> Outcome:
     (disk := bench.folder / "disk").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], check=True)
     try:
-        seconds, problems, trials = [], [], _KILLS * _TRIALS["inline"] // 3
+        seconds, problems, trials = [], [], 10 * _TRIALS["inline"] // 3
         benches = [Bench(bench.folder / name) for name in ("one", "two")]
         url = f"sqlite:///{disk / 'ledger.db'}"
         bench.studies += [each.study(url, "inline", trials, name=each.folder.name) for each in benches]
-        for _ in range(_KILLS // 2):
+        for _ in range(5):
             for study in bench.studies:
                 study.launch()
             for study in bench.studies:
@@ -195,7 +194,7 @@ def _cases(name: str, run: Callable[..., Outcome], *settings: dict[str, object])
 RESTARTED = _cases(
     "restarted",
     _restarted,
-    *({"backend": "inline", "how": how} for how in ("fast", "immediate", "connections", *_SERVER_KILLS)),
+    *({"backend": "inline", "how": how} for how in ("fast", "immediate", "connections", *_KILLS)),
     *({"backend": "ray", "how": how} for how in ("immediate", "killed")),
 )
 
