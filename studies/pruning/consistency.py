@@ -8,6 +8,7 @@ be below the bound of the rule, and one that is not recorded may have had any va
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 from studies.history.history import StudyHistory
@@ -16,7 +17,7 @@ from studies.pruning.rungs import RungPlan, stop_reason
 from studies.records import Reading, TrialRecord, TrialReport, TrialState
 from studies.win_probability import WinProbability
 
-_LIKELY = re.compile(r"and ([\d.]+)% likely to beat trial (\d+), (.*)")
+_LIKELY = re.compile(r"and ([0-9]{1,3}\.[0-9])% likely to beat trial ([0-9]{1,9}), (.*)")
 
 
 def pruning_differences(
@@ -31,6 +32,8 @@ def pruning_differences(
     """
     history = StudyHistory.of(trials, {})
     arrived = [one for of_trial in readings.values() for one in of_trial]
+    if not all(math.isfinite(one.metrics.get("validation_loss", 0)) for one in arrived):
+        plan = replace(plan, stops_collapsed=False)  # infinity was recorded as NaN
     for reading in sorted(arrived, key=attrgetter("heard_at", "trial", "step")):
         history = history.reported(TrialReport(trial=reading.trial, attempt=reading.attempt, reading=reading))
         trial = history[reading.trial]

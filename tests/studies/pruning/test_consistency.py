@@ -1,5 +1,6 @@
 """Decisions at rungs that other records contradict are found; those that may have been made are not."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -71,6 +72,8 @@ def test_decisions_of_the_rule_have_no_differences():
         BY_CHANCE.replace("trial 0", "trial 9"),
         BY_CHANCE.replace("trial 0", "trial 5"),
         BY_CHANCE.replace("trial 0", "trial 10"),
+        BY_CHANCE.replace("9.0", "9.0.0"),
+        BY_CHANCE.replace("trial 0", f"trial {10**20}"),
         "0.1, and 2.1% likely to beat trial 5, the best so far",
         COLLAPSED,
         "by hand",
@@ -105,6 +108,8 @@ def test_collapse_is_not_decided_without_the_loss_of_guessing():
     unknown = replace(PLAN, stops_collapsed=False)
     assert found(CONSTANT, None, plan=unknown) == found(BAD, COLLAPSED, plan=unknown) == []
     assert len(found(BAD, "by hand", plan=unknown)) == 1
+    infinite = reading(LAST, 4, 0.1, math.nan, 1.0)
+    assert found(infinite, COLLAPSED.replace("0.75", "inf")) == found(infinite, None) == []
 
 
 def test_only_earlier_readings_decide():
