@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
 sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
+from support.small_study import BACKBONE, small_study  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
@@ -44,7 +44,6 @@ from studies.runtime.artefacts import attempt_folder  # noqa: E402
 from studies.runtime.keeper import StudyKeeper  # noqa: E402
 from studies.runtime.messages import Decision, WorkerAnswer  # noqa: E402
 from studies.runtime.study_plan import StudyPlan  # noqa: E402
-from studies.study_file import specification_from_mapping  # noqa: E402
 from studies.study_file.recorded_specification import BegunSpecification  # noqa: E402
 from trial_runner.example_losses import ExampleLosses  # noqa: E402
 from trial_runner.requests import Reading, TrialRequest  # noqa: E402
@@ -213,19 +212,9 @@ def kept_study(
     url: str, folder: Path, sampler: str, clock: SimulatedTime, *, rule: str = "chance"
 ) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
     """Yield the keeper of a new study, in simulated time, and its plan."""
-    specification = specification_from_mapping(
-        {
-            "name": "fleet",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": TRIALS,
-            "training": {"steps": STEPS},
-            "pruning": {"first_rung_steps": 1, "rule": rule},
-            "search": {"sampler": sampler, "published": "none", "replicates": 0},
-            "fleet": {"artefacts": str(folder / "artefacts")},
-        }
-    )
+    search = {"sampler": sampler, "published": "none", "replicates": 0}
+    pruning = {"first_rung_steps": 1, "rule": rule}
+    specification = small_study(folder, name="fleet", trials=TRIALS, steps=STEPS, pruning=pruning, search=search)
     shape = shape_of(json.loads((BACKBONE / "config.json").read_text()))
     space = SearchSpace(shape=shape, budget=specification.budget_parameters(shape))
     with Ledger.open(url) as ledger:

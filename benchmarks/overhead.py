@@ -22,19 +22,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TRIVIAL = ROOT / "tests"
-BACKBONE = ROOT / "tests" / "data" / "backbones" / "roberta_base"
 sys.path.insert(0, str(TRIVIAL))
 # the workers of Ray import the trivial runner too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(TRIVIAL), os.environ.get("PYTHONPATH", "")])
 
 import optuna  # noqa: E402
+from support.small_study import BACKBONE, small_study  # noqa: E402
 from support.trivial_runner import TrivialFactory  # noqa: E402
 
 from search_space.backbones import shape_of  # noqa: E402
 from search_space.space.space import SearchSpace  # noqa: E402
 from studies.launch.launch import launch  # noqa: E402
 from studies.ledger.ledger import Ledger  # noqa: E402
-from studies.study_file import Specification, specification_from_mapping  # noqa: E402
+from studies.study_file import Specification  # noqa: E402
 
 WARM_UP_TRIALS = 20
 STEPS = (1, 2, 4)
@@ -58,19 +58,10 @@ class Line:
 
 
 def specification(folder: Path, backend: str, trials: int, steps: int = 1) -> Specification:
-    return specification_from_mapping(
-        {
-            "name": "overhead",
-            "backbone": str(BACKBONE),
-            "task": {"name": "docstrings"},
-            "budget": "0.5%",
-            "trials": trials,
-            "training": {"steps": steps},
-            "pruning": {"first_rung_steps": None if steps == 1 else 1},
-            "search": {"sampler": "random", "published": "none"},
-            "fleet": {"backend": backend, "pack": 4, "artefacts": str(folder / "artefacts")},
-        }
-    )
+    search = {"sampler": "random", "published": "none"}
+    fleet = {"backend": backend, "pack": 4}
+    rung = None if steps == 1 else 1
+    return small_study(folder, name="overhead", trials=trials, steps=steps, first_rung=rung, search=search, fleet=fleet)
 
 
 def search_space(study: Specification) -> SearchSpace:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from support.forked_launch import start_forked
 from support.killed_study import CLUSTER, PATIENCE_SECONDS, Launch, LaunchedStudy, start, wait_for, wait_for_ends
 from support.postgres import PostgresServer
 
-from fault_arms.forked import start_forked
 from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 from studies.verification import verify

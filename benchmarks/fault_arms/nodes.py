@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from support.cluster import Cluster, has_own_disks, is_under_way
+from support.cluster import Cluster, Node, has_own_disks, is_under_way
 from support.killed_study import CLUSTER, LaunchedStudy, finish, start, wait_for
 
 from fault_arms.bench import Bench, Case, Outcome, failed_alone, fault_outcome, new_bench
@@ -26,6 +26,8 @@ _ATTEMPTS = 3
 _MEMORY = Path("/proc/meminfo")
 _ROOM_KILOBYTES = 2_500_000
 """Free memory of a node for its workers."""
+
+_Braked = tuple[Cluster, LaunchedStudy]
 
 
 @contextmanager
@@ -57,49 +59,50 @@ def shared_cluster(nodes: int) -> Iterator[None]:
         yield
 
 
-def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
-    """Kill a node; its trials must continue on the other one."""
-    with _cluster(bench) as cluster:
+@contextmanager
+def _braked(bench: Bench, database: str, trials: int, *, cpus: int, **options: str) -> Iterator[_Braked]:
+    """Yield a cluster and a study on it, which does not end before its brake is deleted."""
+    with _cluster(bench, cpus=cpus) as cluster:
         brake = bench.folder / "brake"
         brake.touch()
-        study = bench.study(database, "ray", _TRIALS, workers="auto", brake=str(brake))
+        study = bench.study(database, "ray", trials, brake=str(brake), **options)
         study.start = start  # a process that finds the cluster
         study.folder.mkdir()
+        yield cluster, study
+
+
+def _lose(study: LaunchedStudy, node: Node, cluster: Cluster | None = None) -> float:
+    """Kill a node, and add another one if a cluster is given; return the seconds until a trial begins again."""
+    before = {trial.number: trial.attempt for trial in study.recorded()}
+    study.count_fault()
+    lost_at = time.monotonic()
+    node.kill()
+    if cluster is not None:
+        cluster.add()
+    wait_for(lambda: _has_new_attempt(study, before), study.launches[-1], study)
+    return time.monotonic() - lost_at
+
+
+def _lost(bench: Bench, *, database: str, own_disk: bool) -> Outcome:
+    """Kill a node; its trials must continue on the other one."""
+    with _braked(bench, database, _TRIALS, cpus=1, workers="auto") as (cluster, study):
         doomed = cluster.add(hidden=study.folder if own_disk and has_own_disks() else None)
-        process = study.launch()
-        wait_for(lambda: is_under_way(study, 2), process, study)
-        before = {trial.number: trial.attempt for trial in study.recorded()}
-        lost_at = time.monotonic()
-        study.count_fault()
-        doomed.kill()
-        wait_for(lambda: any(trial.attempt > before.get(trial.number, 1) for trial in study.recorded()), process, study)
-        seconds = time.monotonic() - lost_at
-        brake.unlink()
-        finish(study, process)
+        wait_for(lambda: is_under_way(study, 2), study.launch(), study)
+        seconds = _lose(study, doomed)
+        study.release()
+        finish(study, study.launches[-1])
         return fault_outcome(study, [seconds])
 
 
 def _repeatedly_lost(bench: Bench) -> Outcome:
     """Kill one node after another; no trial must fail, however often its machine is lost."""
-    with _cluster(bench, cpus=0) as cluster:
-        brake = bench.folder / "brake"
-        brake.touch()
-        study = bench.study("sqlite", "ray", _FEW_TRIALS, workers="1", brake=str(brake), braked=_SLOW_STEP_SECONDS)
-        study.start = start
-        study.folder.mkdir()
-        node, seconds = cluster.add(), []
-        process = study.launch()
-        wait_for(lambda: is_under_way(study, 1), process, study)
-        for _ in range(_LOSSES):
-            before = {trial.number: trial.attempt for trial in study.recorded()}
-            lost_at = time.monotonic()
-            study.count_fault()
-            node.kill()
-            node = cluster.add()
-            wait_for(lambda held=before: _has_new_attempt(study, held), process, study)
-            seconds.append(time.monotonic() - lost_at)
-        brake.unlink()
-        finish(study, process)
+    options = {"workers": "1", "braked": _SLOW_STEP_SECONDS}
+    with _braked(bench, "sqlite", _FEW_TRIALS, cpus=0, **options) as (cluster, study):
+        cluster.add()
+        wait_for(lambda: is_under_way(study, 1), study.launch(), study)
+        seconds = [_lose(study, cluster.nodes[-1], cluster) for _ in range(_LOSSES)]
+        study.release()
+        finish(study, study.launches[-1])
         lost = Counter(event.trial for event in _events(study) if "its machine was lost" in event.text)
         most = max(lost.values(), default=0)
         problems = [] if most >= _LOSSES else [f"a trial must lose its machine {_LOSSES} times; got {most}"]
@@ -109,7 +112,7 @@ def _repeatedly_lost(bench: Bench) -> Outcome:
 def _has_new_attempt(study: LaunchedStudy, before: Mapping[int, int]) -> bool:
     """Return whether a trial runs in a later attempt than before."""
     running = [trial for trial in study.recorded() if trial.state is TrialState.RUNNING]
-    return any(trial.attempt > before.get(trial.number, 0) for trial in running) and is_under_way(study, 1)
+    return any(trial.attempt > before.get(trial.number, 1) for trial in running) and is_under_way(study, 1)
 
 
 def _events(study: LaunchedStudy) -> list[EventRecord]:

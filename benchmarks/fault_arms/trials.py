@@ -81,41 +81,31 @@ def _read_only(bench: Bench, *, backend: str) -> Outcome:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def _empty(file: Path, other: Path) -> None:
-    file.write_bytes(b"")
-
-
-def _cut(file: Path, other: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def _flipped(file: Path, other: Path) -> None:
+def _flip(file: Path, _: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
 
 
-def _of_another(file: Path, other: Path) -> None:
-    shutil.copy(other, file)
-
-
-def _deleted(file: Path, other: Path) -> None:
-    file.unlink()
-
-
-def _folder_instead(file: Path, other: Path) -> None:
+def _replace_by_folder(file: Path, _: Path) -> None:
     file.unlink()
     (file / "inside").mkdir(parents=True)
 
 
-def _pipe_instead(file: Path, other: Path) -> None:
+def _replace_by_pipe(file: Path, _: Path) -> None:
     file.unlink()
     os.mkfifo(file)
 
 
-DAMAGES: tuple[Callable[[Path, Path], None], ...] = (
-    _empty, _cut, _flipped, _of_another, _deleted, _folder_instead, _pipe_instead,
-)  # fmt: skip
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "empty": lambda file, _: file.write_bytes(b""),
+    "cut": lambda file, _: os.truncate(file, file.stat().st_size // 2),
+    "flipped": _flip,
+    "of another": lambda file, other: shutil.copy(other, file),
+    "deleted": lambda file, _: file.unlink(),
+    "folder instead": _replace_by_folder,
+    "pipe instead": _replace_by_pipe,
+}
 
 
 def _snapshots(study: LaunchedStudy) -> list[list[Path]]:
@@ -135,7 +125,7 @@ def _foreign_file(bench: Bench, open_trials: list[list[Path]]) -> Path:
     return Path(shutil.copy(files[0], bench.folder / "another"))
 
 
-def _damaged(bench: Bench, *, damage: Callable[[Path, Path], None], which: int) -> Outcome:
+def _damaged(bench: Bench, *, damage: Callable[[Path, Path], object], which: int) -> Outcome:
     """Kill a launch and damage the newest snapshot of each trial, or all; the study must continue."""
     study, seconds, times = bench.study("sqlite", "inline", 3 * _TRIALS["inline"]), [], 0
     process = study.launch()
@@ -168,10 +158,7 @@ MEMORY = (
 )
 READ_ONLY = tuple(Case(f"read-only, {one}, sqlite", partial(_read_only, backend=one)) for one in _BACKENDS)
 SNAPSHOTS = tuple(
-    Case(
-        f"{damage.__name__.strip('_').replace('_', ' ')}, {'all' if which else 'the newest'}, inline, sqlite",
-        partial(_damaged, damage=damage, which=which),
-    )
-    for damage in DAMAGES
+    Case(f"{name}, {'all' if which else 'the newest'}, inline, sqlite", partial(_damaged, damage=damage, which=which))
+    for name, damage in DAMAGES.items()
     for which in (1, 0)
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from support.links import plant_links
 from support.rotation import is_everything as everything
 from support.rotation import seed
 from support.trivial_launch import specification
@@ -282,14 +283,8 @@ def test_an_archive_is_whole_where_it_is_moved_to_and_can_be_taken_back(here, ur
 
 def test_archive_keeps_files_behind_links_and_leaves_outside_files(here, url, tmp_path):
     folder, outside = here / "artefacts" / "trivial", tmp_path / "outside"
-    weights, other = sorted(folder.glob("trial-*/attempt-*/step-16.json"))[:2]
     outside.mkdir()
-    (outside / "file").write_text("kept")
-    weights.rename(weights.with_name("moved.json"))
-    links = {weights: weights.with_name("moved.json"), other.with_name("folder"): outside}
-    links |= {other.with_name("circle"): folder, other.with_name("itself"): other.with_name("itself")}
-    for link, target in links.items():
-        link.symlink_to(target)
+    plant_links(folder, outside)
     assert main(["archive", "trivial", str(tmp_path / "archive"), "--yes", "--storage", url]) == 0
     found = Study.open("trivial", f"sqlite:///{tmp_path / 'archive' / 'deltaspace.db'}").verify()
     assert len(found) == 1
