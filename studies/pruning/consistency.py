@@ -43,7 +43,7 @@ def pruning_differences(
         found = trial.reason if is_last and trial.state is TrialState.PRUNED else None
         if has_collapsed(found) and not plan.stops_collapsed:
             continue
-        expected = stop_reason(plan, history, reading, _recorded_probability(history, reading, found))
+        expected = stop_reason(plan, history, reading, _recorded_probability(trials, readings, reading, found))
         if expected != found:
             yield (
                 f"trial {trial.number}: after the reading of step {reading.step} it must "
@@ -51,13 +51,18 @@ def pruning_differences(
             )
 
 
-def _recorded_probability(history: StudyHistory, reading: Reading, reason: str | None) -> WinProbability | None:
-    """Return the win probability that a reason names; None if it names none of a possible rival."""
+def _recorded_probability(
+    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], reading: Reading, reason: str | None
+) -> WinProbability | None:
+    """Return the win probability that a reason names; None if it names none of a possible rival.
+
+    The rival's reading may be recorded after the reading, since both may be reported at once.
+    """
     match = _LIKELY.search(reason or "")
-    if match is None or (rival := int(match[2])) == reading.trial or rival >= len(history):
+    if match is None or (rival := int(match[2])) == reading.trial or not readings.get(rival):
         return None
     is_published = match[3] == "the best published method"
-    if not history.readings(rival) or (is_published and history[rival].method is None):
+    if is_published and trials[rival].method is None:
         return None
     chance = math.nextafter(float(match[1]) / 100, 0)  # it was rounded, and was below the bound
     return WinProbability(rival=rival, is_published=is_published, chance=chance)

@@ -85,6 +85,12 @@ def test_pruning_against_the_rule_is_found(reason):
     assert line.endswith(f"; got rung 0 (4 steps): {reason}")
 
 
+def test_reading_of_the_rival_may_be_recorded_later():
+    """Test the readings of a pack, which are recorded one after another and compared at once."""
+    arrived = [BAD, *(reading(trial, 4, 0.9 - 0.1 * trial) for trial in range(LAST))]
+    assert differences(arrived, {LAST: f"rung 0 (4 steps): {BY_CHANCE}"}) == []
+
+
 def test_pruning_without_a_rule_is_found():
     assert len(found(BAD, BY_CHANCE, plan=replace(PLAN, rule=Rule.NONE))) == 1
     assert found(CONSTANT, COLLAPSED, plan=replace(PLAN, rule=Rule.NONE)) == []
