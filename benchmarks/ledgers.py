@@ -1,11 +1,12 @@
-"""Processor time of the commands that read a large ledger, and of its reading as a history and by a keeper.
+"""Processor time and memory of the commands that read a large ledger, and of its reading as a history and by a keeper.
 
     python benchmarks/ledgers.py                      20,000 trials, three passes.
     python benchmarks/ledgers.py --trials 1000
+    python benchmarks/ledgers.py --launched           verify and discover, on a study that was launched, one pass.
 
 The study is that of `proposals.py`, recorded in SQLite: uniform draws over structures, three in five of them pruned at
 a rung, each reading with the losses of 400 validation examples. The first command fits the model; the others find its
-estimates in the cache.
+estimates in the cache. A launched study has trivial trials of random draws, with their files.
 """
 
 import argparse
@@ -22,9 +23,15 @@ from pathlib import Path
 
 from proposals import ROOT, STEPS, ledger_of
 
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.small_study import small_study
+from support.trivial_runner import TrivialFactory
+
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
 from studies.history.noise import ScoreNoise
+from studies.launch.launch import launch
 from studies.launch.preparation import plan_of
 from studies.launch.study_creation import new_study
 from studies.ledger.ledger import Ledger
@@ -37,6 +44,7 @@ from trial_runner.example_losses import ExampleLosses
 BACKBONE = ROOT / "tests/data/backbones/roberta_base"
 MEASURED = ExampleLosses(losses=b"\x00\x3c" * 400, correct=b"\xff" * 50)  # of 400 examples, as the ledger holds them
 COMMANDS = ["show large", "show large", "best large", "trial large 7", "studies"]
+LAUNCHED = ["verify large", "discover large"]
 COMMANDS += ["query 'select count(*) from trials'", "query 'select * from leaderboard limit 10'"]
 
 
@@ -64,15 +72,25 @@ def reports_of(trial: TrialRecord, readings: Sequence[Reading]) -> list[TrialRep
     return [*(TrialReport(**key, reading=reading) for reading in before), TrialReport(**key, reading=last, **end)]
 
 
-def cost(command: str, url: str, cache: Path) -> float:
-    """Measure the processor seconds of a command."""
+def launch_study(url: str, trials: int, folder: Path) -> None:
+    """Launch a study of trivial trials."""
+    search = {"sampler": "random", "published": "none", "replicates": 0}
+    fleet = {"backend": "inline", "pack": 8}
+    pruning = {"first_rung_steps": 2, "rule": "none"}
+    study = small_study(folder, name="large", trials=trials, steps=4, pruning=pruning, search=search, fleet=fleet)
+    if not launch(study, storage_url=url, factory=TrivialFactory()).finished:
+        raise SystemExit("cannot launch the study to its end.")
+
+
+def cost(command: str, url: str, cache: Path) -> tuple[float, float]:
+    """Measure the processor seconds of a command, and its peak memory in MB."""
     environment = {**os.environ, "DELTASPACE_CACHE": str(cache), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "deltaspace", *shlex.split(command), "--storage", url]
     process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"cannot run deltaspace {command}: it ended with {os.waitstatus_to_exitcode(status)}.")
-    return usage.ru_utime + usage.ru_stime
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
 def replay_costs(url: str) -> dict[str, float]:
@@ -94,13 +112,23 @@ def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20_000)
+    parser.add_argument("--launched", action="store_true", help="launch the study, then verify and discover")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'large.db'}"
-        write(url, parser.parse_args().trials)
-        passes = [[cost(command, url, Path(folder) / str(number)) for command in COMMANDS] for number in range(3)]
-        for command, *seconds in zip(COMMANDS, *passes, strict=True):
-            low, middle, high = sorted(seconds)
-            print(f"| `deltaspace {command}` | {middle:.2f} s ({low:.2f} to {high:.2f}) |")
+        if arguments.launched:
+            launch_study(url, arguments.trials, Path(folder))
+        else:
+            write(url, arguments.trials)
+        commands, times = (LAUNCHED, 1) if arguments.launched else (COMMANDS, 3)
+        passes = [[cost(command, url, Path(folder) / str(number)) for command in commands] for number in range(times)]
+        for command, *costs in zip(commands, *passes, strict=True):
+            seconds, megabytes = sorted(one for one, _ in costs), max(one for _, one in costs)
+            print(
+                f"| `deltaspace {command}` | {seconds[times // 2]:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f}), "
+                f"{megabytes:,.0f} MB |",
+                flush=True,
+            )
         for part, seconds in replay_costs(url).items():
             print(f"| {part} | {seconds:.2f} s |")
 
