@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu import train
 from pack_arms.material import new_backbone, own_runner, with_dropout
 from pack_arms.meters import reset_peak, status_bytes
 from pack_arms.mix import mixed_configuration, request
@@ -30,7 +31,7 @@ from trial_runner.backbones import config_of
 from trial_runner.backbones.locate import embedded_folder
 from trial_runner.meta_backbone import MetaPack
 from trial_runner.packs.memory import USABLE
-from trial_runner.requests import Failure, TrainingPlan, TrialRequest
+from trial_runner.requests import TrainingPlan
 from trial_runner.runner import TorchRunner, runner_of
 from trial_runner.tasks import Task
 
@@ -50,20 +51,6 @@ def peak_of(work: Callable[[], None], device: str) -> int:
     results: Any = profile.profiler
     events = [one for one in results.kineto_results.events() if one.name() == "[memory]"]
     return max(itertools.accumulate(one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())))
-
-
-def train(runner: TorchRunner, trials: list[TrialRequest]) -> None:
-    """Admit, train and measure trials.
-
-    Raises:
-        RuntimeError: If a trial fails.
-    """
-    pack = runner.open_pack(len(trials))
-    for trial in trials:
-        pack.admit(trial)
-    failed = [result for result in pack.advance(STEPS) if isinstance(result, Failure)]
-    if failed:
-        raise RuntimeError(f"cannot train trial {failed[0].trial} to its end: {failed[0].reason}.")
 
 
 def line(runner: TorchRunner, setting: Setting, size: int) -> str:
