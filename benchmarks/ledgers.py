@@ -78,8 +78,9 @@ def launch_study(url: str, trials: int, folder: Path) -> None:
     fleet = {"backend": "inline", "pack": 8}
     pruning = {"first_rung_steps": 2, "rule": "none"}
     study = small_study(folder, name="large", trials=trials, steps=4, pruning=pruning, search=search, fleet=fleet)
-    if not launch(study, storage_url=url, factory=TrivialFactory()).finished:
-        raise SystemExit("cannot launch the study to its end.")
+    result = launch(study, storage_url=url, factory=TrivialFactory())
+    if not result.finished:
+        raise SystemExit(f"cannot launch the study to its end: {result.reason}.")
 
 
 def cost(command: str, url: str, cache: Path) -> tuple[float, float]:
