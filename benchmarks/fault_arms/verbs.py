@@ -16,7 +16,7 @@ from fault_arms.bench import Bench, Case, Outcome, fault_outcome
 from studies.ledger.ledger import Ledger
 from studies.verification import verify
 
-_TRIALS, _KILLS = 18, 10
+_TRIALS, _KILLS = 18, 15
 _LONGEST_SECONDS = {"archive": 1.2, "merge": 0.8}
 _MAIN = "deltaspace.commands.main.main"
 
@@ -39,7 +39,7 @@ def _run(bench: Bench, words: Sequence[str], kill_after: float | None) -> int:
 
 
 def _linked(bench: Bench, *, seed: int) -> Outcome:
-    """Kill an archive and a merge until one ends; it must be whole, and files outside untouched."""
+    """Kill an archive and a merge later each time until one ends; it must be whole, and files outside untouched."""
     draw, problems, times = random.Random(seed), [], 0
     study = bench.study("sqlite", "inline", _TRIALS)
     finish(study)
@@ -52,7 +52,7 @@ def _linked(bench: Bench, *, seed: int) -> Outcome:
     )
     began_at = time.monotonic()
     for words in commands:
-        moments = [draw.uniform(0, _LONGEST_SECONDS[words[0]]) for _ in range(_KILLS)]
+        moments = sorted(draw.uniform(0, _LONGEST_SECONDS[words[0]]) for _ in range(_KILLS))
         times += next(kills for kills, after in enumerate([*moments, None]) if _run(bench, words, after) == 0)
     seconds = time.monotonic() - began_at
     with Ledger.open(merged, read_only=True) as ledger:
