@@ -118,7 +118,7 @@ def simulate(
     recommended = []
     early = early_replicate_count("auto", trials)
     for number in range(trials):
-        is_design = proposer.is_initial_design(history)
+        is_design = proposer.next_of_design(history) is not None
         original = None if is_design else early_original(history, early, target_trials=trials)
         if original is None:
             candidate = proposer.propose(history)

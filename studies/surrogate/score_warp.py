@@ -4,8 +4,7 @@ A Gaussian process cannot follow a score far below the others without a worse fi
 the task head alone or of a collapsed trial. So scores are warped there (Snelson et al. 2003, "Warped Gaussian
 Processes"). With ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is
 monotone, so its inverse maps medians and quantiles of the posterior to scores. The noise of a reading shrinks with the
-slope: seeds of a bad trial differ by no more than those of a good one. The slope is that between one standard error
-below and above the score, since noise near the knee reaches across it.
+slope: seeds of a bad trial differ by no more than those of a good one.
 """
 
 from collections.abc import Mapping
@@ -50,9 +49,9 @@ def unwarp(modelled: Array) -> Array:
     return np.where(modelled < KNEE, KNEE - _WIDTH * np.expm1(_below(modelled) / _HEIGHT), modelled)
 
 
-def warp_slope(scores: Array, errors: Array) -> Array:
-    """Return the slope of `warp` between one standard error below and above standardized scores."""
-    return np.asarray((warp(scores + errors) - warp(scores - errors)) / (2 * errors))
+def warp_slope(scores: Array) -> Array:
+    """Return the derivative of `warp` at standardized scores."""
+    return np.where(scores < KNEE, _HEIGHT / (_WIDTH + _below(scores)), 1.0)
 
 
 def _below(scores: Array) -> Array:
@@ -124,9 +123,8 @@ def standardize(
         scale = Scale(float(np.median(scores[here])), spread)
         scales[float(rung)] = scale
         standard = (scores[here] - scale.middle) / scale.spread
-        error = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR)
-        shown[here], slopes[here] = warp(standard), warp_slope(standard, error)
-        noise[here] = error * slopes[here]
+        shown[here], slopes[here] = warp(standard), warp_slope(standard)
+        noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR) * slopes[here]
     return StandardizedReadings(scores=shown, errors=noise, slopes=slopes, scales=scales)
 
 
