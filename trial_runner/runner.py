@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Hashable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,8 +55,8 @@ beyond which attention is wider; and a multiple of the backbone's weights."""
 _TOKENS_WRITTEN = 8
 """The same per token that is read or written in generation: keys and values, and the activations of one layer."""
 
-_FAST_BF16 = frozenset({"amx_tile", "avx512_bf16"})
-"""Features of processors, as Linux names them, by which products in bf16 are faster."""
+_FAST_BF16 = ("amx_tile", "avx512_bf16")
+"""Capabilities of processors, as torch names them, by which products in bf16 are faster."""
 
 MOST_ON_CPU = 2
 """Largest number of slots on a CPU: packs save little there, and fewer trials at once inform each proposal better."""
@@ -325,16 +325,9 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
 def has_fast_bf16(place: torch.device) -> bool:
     """Return whether bf16 products are faster than fp32: on GPUs that have them, and CPUs with AMX or AVX-512 BF16."""
     if place.type == "cpu":
-        return not _FAST_BF16.isdisjoint(_processor_features())
+        capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+        return any(capabilities.get(name) for name in _FAST_BF16)
     return place.type != "cuda" or bool(torch.cuda.is_bf16_supported())
-
-
-def _processor_features() -> frozenset[str]:
-    """Return the features of the processor by their names in Linux."""
-    with suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
-    return frozenset()
 
 
 def _shared_out(backbone: Backbone, mesh: "DeviceMesh") -> "ShardedBlocks":
