@@ -19,7 +19,12 @@ from studies.ledger.invariants import Records, database_violations
 from studies.ledger.ledger import Ledger
 from studies.pruning.consistency import pruning_differences
 from studies.records import StudyKind, TrialRecord
-from studies.study_file.recorded_specification import BegunSpecification, begun_specification, recorded_space
+from studies.study_file.recorded_specification import (
+    FORMER_RULE,
+    BegunSpecification,
+    begun_specification,
+    recorded_space,
+)
 from trial_runner.errors import RunnerError
 from trial_runner.tasks import prepared_for
 
@@ -69,6 +74,8 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
 
 def _strange_decisions(records: Records, specification: BegunSpecification) -> Iterator[str]:
     """Yield one line for each decision at a rung against the rule; of collapse only if the data can be read."""
+    if records.study.section("pruning").get("rule") == FORMER_RULE:
+        return
     plan = specification.rung_plan()
     try:
         plan = replace(plan, guessing_loss=prepared_for(specification.task, records.study.backbone).guessing_loss)

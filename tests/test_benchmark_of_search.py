@@ -72,7 +72,7 @@ def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
 
 
 @pytest.mark.slow
-def test_nothing_is_found_on_a_flat_truth(load, space):
+def test_flat_truths_have_no_discovery(load, space):
     simulation = load("search_arms.simulation")
     for seed in range(4):
         task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=1.0, is_flat=True)

@@ -23,7 +23,7 @@ from studies.seeds import hashed_seed, seeded_fingerprint
 _SHARE = 8
 """Largest share of replicates under ``auto``: one in this many trials."""
 
-_EARLY = {10: 2, 24: 3}
+_EARLY = {10: 2, 40: 3}
 """Number of early replicates under ``auto``, by the number of trials of the study from which it holds."""
 
 _SEARCHED_PER_EARLY = 4
@@ -67,7 +67,7 @@ def replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
 
 
 def early_replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
-    """Return the number of early replicates of a study: under ``auto`` 2 from 10 trials on and 3 from 24 on, else 0."""
+    """Return the number of early replicates of a study: under ``auto`` 2 from 10 trials on and 3 from 40 on, else 0."""
     return max((count for least, count in _EARLY.items() if asked == "auto" and trials >= least), default=0)
 
 

@@ -23,7 +23,7 @@ from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.splits import Dropped
 
 _TRANSFORMERS = "transformers"
-_FORMER_RULE = "significance"
+FORMER_RULE = "significance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class BegunSpecification(Specification):
     def from_json(cls, stored: Mapping[str, object]) -> Self:
         """Return a recorded study file; a rule of pruning that earlier releases had becomes ``chance``."""
         pruning = stored.get("pruning")
-        if isinstance(pruning, Mapping) and pruning.get("rule") == _FORMER_RULE:
+        if isinstance(pruning, Mapping) and pruning.get("rule") == FORMER_RULE:
             stored = {**stored, "pruning": {**pruning, "rule": Rule.CHANCE.value}}
         return super().from_json(stored)
 

@@ -169,3 +169,16 @@ def test_a_confirmation_that_this_release_cannot_read_is_one_line(tmp_path, caps
         "deltaspace: study 'finished-confirm' must have a study file that this release can read; "
     )
     assert len(printed.splitlines()) == 1
+
+
+def test_decisions_of_a_former_rule_are_not_decided_again(study):
+    with closing(sqlite3.connect(study.file)) as link:
+        ((pruned, reason),) = link.execute(
+            "SELECT number, reason FROM trials WHERE state = 'pruned' LIMIT 1"
+        ).fetchall()
+    other = f"{reason.partition(',')[0]}, and 3 of 4 are better by more than their noise"
+    study.change(f"UPDATE trials SET reason = '{other}' WHERE number = {pruned}")
+    (found,) = study.violations()
+    assert found.startswith(f"trial {pruned}: after the reading of step")
+    study.change("UPDATE studies SET specification = json_set(specification, '$.pruning.rule', 'significance')")
+    assert study.violations() == []

@@ -115,7 +115,7 @@ DISCOVERY, LORA, ADAPTER = (
 )
 
 
-def test_verdict_begins_with_what_to_use_and_its_leads(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+def test_verdict_begins_with_a_recommendation_and_its_leads(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     text = verdict_of(estimated(ranking, DISCOVERY, LORA, ADAPTER, ("head_only", 0, 0.4, 0.004)))
     assert text.startswith(
         "Use trial 0: edits 0. It has 0.5000 ± 0.0059 accuracy by estimate (95%), with 1,200 parameters.\n"
@@ -133,7 +133,7 @@ def test_best_method_that_is_not_lora_is_compared_too(ranking: Ranking, verdict_
     assert "Over the best published method, mam_adapter (trial 1), it is +0.0100 ± 0.0098, better" in text
 
 
-def test_lora_is_enough_where_nothing_is_shown_to_be_better(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+def test_lora_is_enough_without_a_better_trial(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     near = verdict_of(estimated(ranking, DISCOVERY, ("lora_qv", 1100, 0.495, 0.004)))
     assert "it is +0.0050 ± 0.0098, better with a probability of 84%. LoRA is enough here" in near
     best = verdict_of(estimated(ranking, ("lora_all", 1100, 0.5, 0.003), (None, 1200, 0.49, 0.004)))

@@ -35,7 +35,7 @@ def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
     assert [one.begins_at for one in found] + ends[-1:] == [100 - count, *ends][: len(found) + bool(found)]
 
 
-@pytest.mark.parametrize(("trials", "count"), [(9, 0), (10, 2), (23, 2), (24, 3), (1000, 3)])
+@pytest.mark.parametrize(("trials", "count"), [(9, 0), (10, 2), (39, 2), (40, 3), (1000, 3)])
 def test_by_default_a_few_early_trials_are_repeated(trials, count):
     assert early_replicate_count("auto", trials) == count
     assert early_replicate_count(0, trials) == early_replicate_count(5, trials) == 0
