@@ -325,7 +325,7 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
 def has_fast_bf16(place: torch.device) -> bool:
     """Return whether bf16 products are faster than fp32: on GPUs that have them, and CPUs with AMX or AVX-512 BF16."""
     if place.type == "cpu":
-        capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+        capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
         return any(capabilities.get(name) for name in _FAST_BF16)
     return place.type != "cuda" or bool(torch.cuda.is_bf16_supported())
 

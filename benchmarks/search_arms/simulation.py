@@ -14,7 +14,7 @@ from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
 from studies.pruning.rungs import Protected, Rule, RungPlan, stop_reason
 from studies.records import TrialReport, TrialState
-from studies.runtime.replicates import early_original, early_replicate_count, repeat
+from studies.runtime.replicates import early_original, repeat
 from studies.score_evidence import Z_95, Estimate
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
@@ -116,10 +116,9 @@ def simulate(
     history = StudyHistory(ScoreNoise(steps=STEPS, examples=measurements.examples))
     truths: list[float] = []
     recommended = []
-    early = early_replicate_count("auto", trials)
     for number in range(trials):
         is_design = proposer.next_of_design(history) is not None
-        original = None if is_design else early_original(history, early, target_trials=trials)
+        original = None if is_design else early_original(history)
         if original is None:
             candidate = proposer.propose(history)
             truths.append(truth.score(candidate))

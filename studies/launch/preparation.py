@@ -10,7 +10,7 @@ from studies.ledger.engine import StorageAddress
 from studies.records import StudyRecord
 from studies.resource_estimates.noise import is_share
 from studies.runtime.artefacts import study_folder
-from studies.runtime.replicates import early_replicate_count, replicate_count
+from studies.runtime.replicates import replicate_count
 from studies.runtime.study_plan import StudyPlan
 from studies.search.initial_design import InitialDesign
 from studies.study_file import Specification
@@ -101,6 +101,6 @@ def plan_of(
         artefacts=study_folder(specification.artefact_folder(), study),
         goal=specification.goal(study.budget_parameters),
         constant_score=None if task is None else task.constant_score,
-        early_replicates=early_replicate_count(specification.search.replicates, specification.trials),
+        repeats_early=specification.search.replicates == "auto",
         replicates=replicate_count(specification.search.replicates, specification.trials),
     )

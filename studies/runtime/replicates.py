@@ -23,11 +23,8 @@ from studies.seeds import hashed_seed, seeded_fingerprint
 _SHARE = 8
 """Largest share of replicates under ``auto``: one in this many trials."""
 
-_EARLY = {10: 2, 40: 3}
-"""Number of early replicates under ``auto``, by the number of trials of the study from which it holds."""
-
-_SEARCHED_PER_EARLY = 4
-"""Least number of trials besides the initial design for each early replicate."""
+_EARLY = (4, 8, 24)
+"""Numbers of searched trials from which on there is one more early replicate."""
 
 _FEWEST_COMPLETE = 4
 """Number of complete trials from which on there are early replicates."""
@@ -66,28 +63,23 @@ def replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
     return found
 
 
-def early_replicate_count(asked: Literal["auto"] | int, trials: int) -> int:
-    """Return the number of early replicates of a study: under ``auto`` 2 from 10 trials on and 3 from 40 on, else 0."""
-    return max((count for least, count in _EARLY.items() if asked == "auto" and trials >= least), default=0)
-
-
-def early_original(history: StudyHistory, count: int, *, target_trials: int) -> TrialRecord | None:
+def early_original(history: StudyHistory) -> TrialRecord | None:
     """Return the trial that the next one repeats as an early replicate; None if none is due.
 
-    It is the complete trial with the highest score that has edits and was not repeated.
+    It is the complete trial with the highest score that has edits and was not repeated. It depends on the history
+    alone, so that a continued study repeats what an uninterrupted one would have repeated.
 
     Args:
         history: All trials so far, the whole initial design among them.
-        count: Number of early replicates of the study.
-        target_trials: Number of trials of the study.
     """
-    if not count or len(history) >= _LAST_EARLY:
+    if len(history) >= _LAST_EARLY:
         return None
     repeated = {trial.replicate_of for trial in history if trial.replicate_of is not None}
-    searched = target_trials - sum(trial.method is not None and trial.replicate_of is None for trial in history)
+    searched = sum(trial.method is None and trial.replicate_of is None for trial in history)
     originals = [one for one in history if one.state is TrialState.COMPLETE and one.replicate_of is None]
     others = [one for one in originals if one.number not in repeated and one.method != HEAD_ONLY.name]
-    is_due = len(repeated) < min(count, searched // _SEARCHED_PER_EARLY) and len(originals) >= _FEWEST_COMPLETE
+    due = sum(searched >= least for least in _EARLY)
+    is_due = len(repeated) < due and len(originals) >= _FEWEST_COMPLETE
     return max(others, key=lambda one: (one.score or 0.0, -one.number)) if is_due and others else None
 
 

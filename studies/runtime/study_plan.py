@@ -30,7 +30,7 @@ class StudyPlan:
         head_parameters: Number of parameters of the task head.
         rungs: Rungs and the pruning rule.
         artefacts: Folder of the study's files.
-        early_replicates: Number of replicates soon after the initial design.
+        repeats_early: Whether early trials are repeated, soon after the initial design.
         replicates: Number of trials, the last ones, that replicate the best of the others.
         goal: Size to be minimized beside the score; None for the score alone.
         constant_score: Score of a constant prediction; None where it has no meaning.
@@ -51,7 +51,7 @@ class StudyPlan:
     head_parameters: int
     rungs: RungPlan
     artefacts: Path
-    early_replicates: int = 0
+    repeats_early: bool = False
     replicates: int = 0
     goal: SizeGoal | None = None
     constant_score: float | None = None

@@ -126,8 +126,7 @@ class TrialQueue:
         """Return the next trial of a round that may begin, or an early replicate; None if neither is due."""
         plan = self._plan
         if one is None:
-            count = plan.early_replicates if plan.space.trees else 0
-            original = early_original(history, count, target_trials=plan.target_trials)
+            original = early_original(history) if plan.repeats_early and plan.space.trees else None
             return None if original is None else repeat(original, len(history), study_seed=plan.seed)
         if one.begins_at not in self._finalists:
             before = history[: one.begins_at]

@@ -95,7 +95,7 @@ class Search(Section):
             kind. Their best configurations come first, in place of the weakest published methods unless those are
             listed one by one, and rates are drawn near their best ones.
         replicates: Number of the last trials that train the best of the others again with other seeds. ``auto``
-            is 12 from 96 trials on, 40 from 320 on, and none below; two or three early ones come beside them.
+            is 12 from 96 trials on, 40 from 320 on, and none below; up to three early ones come beside them.
     """
 
     sampler: SamplerWish = "factored"

@@ -6,6 +6,7 @@ are integrated over a grid, in which each point is weighted by the likelihood of
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Self
@@ -53,7 +54,12 @@ class ProcessMixture:
         if len(np.unique(readings.trials)) > LARGEST_INTEGRATED:
             return cls(np.ones(1), [GaussianProcess(readings, structures, fitted)])
         points = [fitted.with_amplitudes(signal=signal, trial=trial) for signal, trial in product(_SIGNALS, _TRIALS)]
-        processes = [GaussianProcess(readings, structures, values) for values in points]
+        processes = []
+        for values in points:
+            with suppress(np.linalg.LinAlgError):  # no density
+                processes.append(GaussianProcess(readings, structures, values))
+        if not processes:
+            return cls(np.ones(1), [GaussianProcess(readings, structures, fitted)])
         likelihoods = np.array([process.log_likelihood for process in processes])
         weights = np.exp(likelihoods - likelihoods.max())
         weights[weights < _LEAST_WEIGHT * weights.sum()] = 0.0

@@ -4,12 +4,11 @@ Nothing is computed or tried out. Every operation returns a fake tensor (of PyTo
 alive at a time are added up.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
@@ -18,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers.integrations import moe
 
 from search_space.dimensions import StackKind
@@ -213,15 +213,15 @@ class LongestExamples(ExampleOrder):
         return (len(self._chosen),)
 
 
-class _Counted(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Fake tensors, with the sum of the memory that those would have that are alive."""
+class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sum of the memory that fake tensors would have while they are alive."""
 
-    def __init__(self, block: int) -> None:
-        super().__init__(allow_non_fake_inputs=True)
+    def __init__(self, fake: FakeTensorMode, block: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
         self.held_bytes = self.peak_bytes = 0
+        self._fake = fake
         self._block = block
         self._alive: dict[int, ref[Any]] = {}
-        self._is_inside = False
 
     def begin_anew(self) -> None:
         """Reset the peak."""
@@ -229,25 +229,19 @@ class _Counted(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     def without_memory(self, tensor: Tensor, *, counts: bool = True) -> Tensor:
         """Return a fake tensor like another, counted or not."""
-        made = self.from_tensor(tensor)
+        made = self._fake.from_tensor(tensor)
         self._note(made, counts=counts)
         return made
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = MappingProxyType({})
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if self._is_inside:  # parts of an operation, which count as a whole
-            return super().__torch_dispatch__(func, types, args, kwargs)
         if func is torch.ops.prim.device.default:  # most calls: fake tensors ask for it all the time
             return args[0].fake_device
         if torch.Tag.data_dependent_output in func.tags:  # Tensor.item
             # a loss is finite; a mask hides something
             return False if args[0].dtype == torch.bool else 1.0
-        self._is_inside = True
-        try:
-            results = super().__torch_dispatch__(func, types, args, kwargs)
-        finally:
-            self._is_inside = False
+        results = func(*args, **(kwargs or {}))
         for one in tensors_in(results):
             self._note(one)
         return results
@@ -294,11 +288,12 @@ def _one_expert() -> Iterator[None]:
 @contextmanager
 def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
     """Compute with fake tensors within the context; the backbone and its head are fake too, and not counted."""
-    counted = _Counted(_GPU_BLOCK if frozen.device.is_gpu else 1)
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    counted = _Counted(fake, _GPU_BLOCK if frozen.device.is_gpu else 1)
     modules = chain.from_iterable(one.modules() for one in (frozen.model, *objective.frozen_modules))
     tensors = [(module, name, one) for module in modules for name, one in _tensors_of(module)]
     as_there = as_on_gpu() if frozen.device.stands_for_gpu else nullcontext()
     locations = ((module, name) for module, name, _ in tensors)
     fakes = (counted.without_memory(one, counts=False) for _, _, one in tensors)
-    with replaced(locations, fakes), counted, as_there, _one_expert():
+    with replaced(locations, fakes), fake, counted, as_there, _one_expert():
         yield counted

@@ -1,5 +1,6 @@
 """Replicates: how many, in which rounds, of whom, and that they run to the end."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from support.kept_study import KeptStudy, report
 
 from studies.records import TrialReport, TrialState
 from studies.runtime.messages import Decision
-from studies.runtime.replicates import ReplicateRound, early_replicate_count, finalists_of, replicate_count, rounds
+from studies.runtime.replicates import ReplicateRound, finalists_of, replicate_count, rounds
 from studies.search.initial_design import InitialDesign
 
 
@@ -35,41 +36,37 @@ def test_finalists_are_halved_and_their_seeds_doubled(count, expected):
     assert [one.begins_at for one in found] + ends[-1:] == [100 - count, *ends][: len(found) + bool(found)]
 
 
-@pytest.mark.parametrize(("trials", "count"), [(9, 0), (10, 2), (39, 2), (40, 3), (1000, 3)])
-def test_by_default_a_few_early_trials_are_repeated(trials, count):
-    assert early_replicate_count("auto", trials) == count
-    assert early_replicate_count(0, trials) == early_replicate_count(5, trials) == 0
-
-
 # ---- in a keeper
 
 
-def test_early_replicates_repeat_the_best_trials_with_edits(begin):
-    published = ("head_only", "lora_qv", "mam_adapter")
-    study = begin(target_trials=15, early_replicates=2, initial_design=InitialDesign(published=published))
-    scores = [0.9, 0.8, 0.3, 0.2, 0.4, 0.5, 0.6, 0.7]
+def run_one_by_one(study: KeptStudy, scores: Sequence[float]) -> dict[int, int]:
+    """End trials one after another and return the replicates and their originals."""
     requests = study.take(1)
     for score in scores:
         requests = study.keeper.exchange("w/1", [report(requests[0], 16, score)], 0).requests
-    repeated = {trial.number: trial.replicate_of for trial in study.trials if trial.replicate_of is not None}
-    assert repeated == {4: 1, 5: 2}
-    assert study.trials[4].seed != study.trials[1].seed
+    return {trial.number: trial.replicate_of for trial in study.trials if trial.replicate_of is not None}
 
 
-def test_short_searches_have_no_early_replicates(begin):
-    published = ("head_only", "lora_qv", "mam_adapter", "bitfit")
-    study = begin(target_trials=7, early_replicates=2, initial_design=InitialDesign(published=published))
-    requests = study.take(1)
-    while requests:
-        requests = study.keeper.exchange("w/1", [report(requests[0], 16, 0.5)], 0).requests
-    assert [trial.replicate_of for trial in study.trials] == [None] * 7
+@pytest.mark.parametrize("trials", [14, 40])
+def test_early_replicates_repeat_the_best_trials_with_edits(begin, trials):
+    design = InitialDesign(published=("head_only", "lora_qv", "mam_adapter"))
+    study = begin(target_trials=trials, repeats_early=True, initial_design=design)
+    # after four and after eight searched trials, however many are to come
+    scores = [0.9, 0.8, 0.3, 0.2, 0.4, 0.5, 0.6, 0.7, 0.1, 0.1, 0.1, 0.1, 0.1]
+    assert run_one_by_one(study, scores) == {7: 1, 12: 6}
+    assert study.trials[7].seed != study.trials[1].seed
+
+
+def test_early_trials_are_repeated_under_auto_alone(begin):
+    study = begin(target_trials=14, initial_design=InitialDesign(published=("lora_qv",)))
+    assert run_one_by_one(study, [0.5] * 13) == {}
 
 
 def test_early_replicates_wait_for_four_complete_trials(begin):
-    study = begin(target_trials=20, early_replicates=2, initial_design=InitialDesign(published=("lora_qv", "bitfit")))
+    study = begin(target_trials=20, repeats_early=True, initial_design=InitialDesign(published=("lora_qv", "bitfit")))
     requests = study.take(8)
     study.keeper.exchange("w/1", [report(request, 16, 0.1 * request.trial) for request in requests[:4]], 3)
-    assert [trial.replicate_of for trial in study.trials[:11]] == [None] * 8 + [3, 2, None]
+    assert [trial.replicate_of for trial in study.trials[:10]] == [None] * 8 + [3, None]
 
 
 @pytest.fixture
