@@ -148,7 +148,7 @@ class WatchedStudy:
                 for number, count in ranking.seeds.items()
                 if count > 1
             },
-            "verdict": verdict(ranking, self.record) if self.record.kind is StudyKind.SEARCH else "",
+            "verdict": verdict(ranking, self.record).splitlines() if self.record.kind is StudyKind.SEARCH else [],
         }
 
     def view(

@@ -49,8 +49,9 @@ export async function show(page) {
     parallel.show(filtered, { keyOf, colourOf });
     slice.show(rows);
     fill(said, `${count(rows.length)} of ${count(trials.rows.length)} trials`);
-    verdict.hidden = !trials.ranking?.verdict;
-    fill(verdict, trials.ranking?.verdict ?? "");
+    const lines = trials.ranking?.verdict ?? [];
+    verdict.hidden = !lines.length;
+    fill(verdict, lines.map((line) => [line, h("br")]));
     table.show(rows);
     drawPlots(plots, trials, rows);
     drawLegend(legend, rows);

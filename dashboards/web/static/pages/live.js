@@ -105,7 +105,7 @@ function head(place, trials, now, page) {
       isSearch && tile("Pruned", ended ? percent(now.counts.pruned / ended, 0) : "–", "of the trials that ended"),
       tile("Pace", now.pace === null ? "–" : duration(now.pace), "from one ending to the next"),
     ),
-    ranking?.verdict ? h("p", { class: "verdict" }, told(ranking.verdict)) : null,
+    ranking?.verdict.length ? h("p", { class: "verdict" }, ranking.verdict.map((line) => [told(line), h("br")])) : null,
   );
 }
 
