@@ -43,8 +43,8 @@ from trial_runner.example_losses import ExampleLosses
 
 BACKBONE = ROOT / "tests/data/backbones/roberta_base"
 MEASURED = ExampleLosses(losses=b"\x00\x3c" * 400, correct=b"\xff" * 50)  # of 400 examples, as the ledger holds them
-COMMANDS = ["show large", "show large", "best large", "trial large 7", "studies"]
 LAUNCHED = ["verify large", "discover large"]
+COMMANDS = ["show large", "show large", "best large", "trial large 7", "studies"]
 COMMANDS += ["query 'select count(*) from trials'", "query 'select * from leaderboard limit 10'"]
 
 

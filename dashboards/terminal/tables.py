@@ -143,11 +143,9 @@ def _board_rows(board: Leaderboard, width: int) -> Table:
 def _without(columns: Collection[str], cells: Mapping[str, str]) -> str:
     """Return the parameters and learning rates of a row, as the end of its sentence, if no column has them."""
     size = "" if "parameters" in columns else f"{cells['parameters']} parameters"
-    rates = [] if "lr FFN" in columns else [cells[f"lr {side}"] for side in ("attention", "FFN")]
-    rate = (
-        f"lr {' and '.join(dict.fromkeys(one for one in rates if one != '-'))}" if any(map("-".__ne__, rates)) else ""
-    )
-    said = ", ".join(filter(None, (size, rate)))
+    names = () if "lr FFN" in columns else ("lr attention", "lr FFN")
+    rates = dict.fromkeys(cells[name] for name in names if cells[name] != "-")
+    said = ", ".join(filter(None, (size, f"lr {' and '.join(rates)}" if rates else "")))
     return f" ({said})" if said else ""
 
 

@@ -16,9 +16,9 @@ def verify(study: str, storage: str, as_json: bool) -> int:
     """Check that a study is whole: its records, its proposals, its files.
 
     All derived records are recomputed: configurations from proposals, rungs, scores, states and attempts of the trials,
-    decisions at rungs, a confirmation from its study, and the hashes of the artefacts' files. Data and backbone are
-    compared with those that the study was begun with, if they can be read. SQLite checks its own file, whose schema
-    must be that of this release, and the study's folder may hold nothing that no record names.
+    and decisions at rungs. So are a confirmation from its study, and the hashes of the artefacts' files. Data and
+    backbone are compared with those that the study was begun with, if they can be read. SQLite checks its own file,
+    whose schema must be that of this release, and the study's folder may hold nothing that no record names.
     Each violation is one line on stdout, and the exit code is 1 if there are any. Unfinished files of killed commands
     are listed, too. Nothing is changed.
     """

@@ -155,13 +155,14 @@ def _whole_side(side: str, ours: SideView | None, theirs: SideView | None) -> st
 def _side_differences(side: str, ours: SideView | None, theirs: SideView | None) -> list[str]:
     place = _place(ours)
     name = side if place in (None, "sublayers") else place
+    is_lora = {getattr(view, "form", None) for view in (ours, theirs)} == {LowRank.name}
     found = []
     for field in _COMPARED_FIELDS:
         mine, published = getattr(ours, field, None), getattr(theirs, field, None)
         # the scale of LoRA is one of its hyper-parameters, 1 without a gate
-        is_lora = [getattr(view, "form", None) for view in (ours, theirs)] == [LowRank.name] * 2
-        is_lora_scale = is_lora and {mine, published} == _LORA_GATES
-        if mine != published and not (field == "activation" and None in (mine, published)) and not is_lora_scale:
+        if is_lora and {mine, published} == _LORA_GATES:
+            continue
+        if mine != published and not (field == "activation" and None in (mine, published)):
             mine, published = (value or _ABSENT.get(field) for value in (mine, published))
             found.append(f"{name} {field} {mine} instead of {published}")
     return found

@@ -20,7 +20,7 @@ WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 _ALIKE = 3
 """Number of trials with one score, to the last digit, from which on nothing counts as learned."""
 
-_HALF_A_POINT = 0.005
+_HALF_A_POINT, _ONE_PERCENT = 0.005, 0.01
 _MOST_COMPARED = 50
 """Number of smaller trials whose difference to the best one is computed."""
 
@@ -42,8 +42,10 @@ def verdict(ranking: Ranking, study: StudyRecord) -> str:
     counts = _discoveries(ranking) + (f" {collapsed} of {len(ranking.trials)} trials collapsed." if collapsed else "")
     if best.number not in ranking.estimates.of:
         return "\n".join([*_by_score(ranking, best, study.metric), counts])
-    leads, smaller = " ".join(_leads(ranking, best)), _smaller(ranking, best)
-    answer = [_recommended(ranking, best, study.metric), leads, *smaller, counts, _next(ranking, best, study)]
+    others = [one for one in ranking.complete if one is not best]
+    lora, rival = _first(others, is_plain_lora), _first(others, method_of)
+    leads, smaller = " ".join(_leads(ranking, best, lora, rival)), _smaller(ranking, best)
+    answer = [_recommended(ranking, best, study.metric), leads, *smaller, counts, _next(study, lora or rival)]
     return "\n".join(filter(None, answer))
 
 
@@ -76,6 +78,10 @@ def _named(trial: RankedTrial) -> str:
     return f"trial {trial.number}" if method is None else f"{method} (trial {trial.number})"
 
 
+def _head_alone(ranking: Ranking) -> RankedTrial | None:
+    return _first(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
+
+
 # ---- with estimates
 
 
@@ -87,20 +93,18 @@ def _recommended(ranking: Ranking, best: RankedTrial, metric: str) -> str:
     )
 
 
-def _leads(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
+def _leads(ranking: Ranking, best: RankedTrial, lora: RankedTrial | None, rival: RankedTrial | None) -> Iterator[str]:
     """Yield the leads over plain LoRA, over the best published method and over the task head alone."""
-    others = [one for one in ranking.complete if one is not best]
-    lora, rival = _first(others, is_plain_lora), _first(others, method_of)
     if is_plain_lora(best):
-        yield from _lead_of_lora(ranking, best, others)
+        yield from _lead_of_lora(ranking, best)
     elif lora is not None:
         yield _lead("plain LoRA", ranking, best, lora)
         if ranking.estimates.difference(best.number, lora.number).low <= 0:
             yield "LoRA is enough here: nothing is shown to be better."
     if rival is not None and rival is not lora and not is_plain_lora(best):
         yield _lead("the best published method", ranking, best, rival)
-    head = _first(others, lambda trial: trial.method == HEAD_ONLY.name)
-    if head is not None and head is not rival:
+    head = _head_alone(ranking)
+    if head is not None and head is not best and head is not rival:
         over = ranking.estimates.difference(best.number, head.number)
         yield f"Over the task head alone (trial {head.number}) it is {_with_interval(over.mean, over.reach)}."
 
@@ -112,9 +116,9 @@ def _lead(over: str, ranking: Ranking, best: RankedTrial, rival: RankedTrial) ->
     return f"Over {over}, {_named(rival)}, it is {worth}, better with a probability of {chance:.0%}."
 
 
-def _lead_of_lora(ranking: Ranking, best: RankedTrial, others: Sequence[RankedTrial]) -> Iterator[str]:
+def _lead_of_lora(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
     """Yield that plain LoRA is the best, and the difference of the best other configuration."""
-    other = _first(others, lambda trial: not is_plain_lora(trial))
+    other = _first(ranking.complete, lambda trial: not is_plain_lora(trial))
     if other is None:
         yield "That is plain LoRA."
     else:
@@ -126,8 +130,8 @@ def _lead_of_lora(ranking: Ranking, best: RankedTrial, others: Sequence[RankedTr
 def _smaller(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
     """Yield the smallest trial that is not shown to be worse than the best by more than half a point."""
     of, top = ranking.estimates.of, ranking.estimates.of[best.number]
-    tolerance = _HALF_A_POINT if abs(top.mean) <= 1 else 2 * _HALF_A_POINT * abs(top.mean)
-    words = "half a point" if abs(top.mean) <= 1 else "1%"
+    is_share = abs(top.mean) <= 1
+    tolerance, words = (_HALF_A_POINT, "half a point") if is_share else (_ONE_PERCENT * abs(top.mean), "1%")
     smaller = [one for one in ranking.complete if one.stored_parameters < best.stored_parameters]
     # no difference is less certain than the sum of both
     near = [one for one in smaller if top.mean - of[one.number].mean - top.reach - of[one.number].reach <= tolerance]
@@ -161,7 +165,7 @@ def _by_score(ranking: Ranking, best: RankedTrial, metric: str) -> Iterator[str]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"
     worth = f"{_with_interval(difference, reach)} {metric}{_on_the_same(reach)}"
     yield f"{own} has {worth} over {other}, going by {by}."
-    head = _first(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
+    head = _head_alone(ranking)
     if head is not None and head is not published:
         difference, reach = _score_difference(discovered, head, ranking)
         worth = f"{_with_interval(difference, reach)}{_on_the_same(reach)}"
@@ -202,10 +206,8 @@ def _discoveries(ranking: Ranking) -> str:
     return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
 
 
-def _next(ranking: Ranking, best: RankedTrial, study: StudyRecord) -> str:
-    """Return the command that confirms the best trial, against plain LoRA if the study has it."""
-    others = [trial for trial in ranking.complete if trial is not best]
-    rival = _first(others, is_plain_lora) or _first(others, method_of)
+def _next(study: StudyRecord, rival: RankedTrial | None) -> str:
+    """Return the command that confirms the best trial, against a rival if there is one."""
     against = "" if rival is None else f" --against {shlex.quote(str(method_of(rival)))}"
     return f"To be sure: deltaspace confirm {shlex.quote(study.name)} --top 1 --seeds 5{against}"
 

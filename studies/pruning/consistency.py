@@ -1,8 +1,8 @@
 """Consistency of pruning: each decision at a rung against the readings that were recorded before it.
 
 Whether a trial collapsed, and which published methods were protected, follow from those readings in the order of their
-times. The probability to win is not computed again, since its last digits depend on the machine: a recorded one must
-be below the bound of the rule, and one that is not recorded may have had any value.
+times. The probability to win is not computed again, since its last digits depend on the machine. A recorded one must be
+below the bound of the rule, and one that is not recorded may have had any value.
 """
 
 import math

@@ -86,8 +86,8 @@ class Posterior(Generic[Process]):
 def _stretch(means: Array, deviations: Array) -> Array:
     """Return the ratio of deviations of scores to those of warped scores.
 
-    A deviation of scores is half the distance between those one deviation above and below the mean, so that it also
-    holds at the knee of the warp, where the slope changes tenfold.
+    A deviation of scores is half the distance between those one deviation above and below the mean. So it also holds at
+    the knee of the warp, where the slope changes tenfold.
     """
     reach = np.maximum(deviations, _LEAST_REACH)
     return np.asarray((unwarp(means + reach) - unwarp(means - reach)) / (2 * reach))
