@@ -19,12 +19,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median, stdev
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from rival_arms.own import factored, uniform
+from rival_arms.own import factored, lora_space, uniform
 from rival_arms.setting import TASKS, ArmTrial, Cell, SearchResult
 from rival_arms.sweeps import autopeft, lora_sweep, published_sweep
 from rival_arms.training import OutOfTime
@@ -36,6 +37,7 @@ LORA, FACTORED = "LoRA sweep", "factored"
 ARMS: dict[str, Callable[[Cell], SearchResult]] = {
     LORA: lora_sweep,
     FACTORED: factored,
+    "space: lora": lora_space,
     "uniform": uniform,
     "published": published_sweep,
     "AutoPEFT": autopeft,
@@ -61,9 +63,10 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--backbone", required=True, help="folder or name of the backbone")
-    add("--data", type=Path, required=True, help="folder with a folder of each task")
+    add("--data", type=Path, help="folder with a folder of each task; none for an embedded task")
     add("--minutes", type=float, default=0.0, metavar="N", help="minutes of training (default 0: print alone)")
-    add("--tasks", nargs="+", choices=tuple(TASKS), default=tuple(TASKS))
+    with_folder = [name for name, keys in TASKS.items() if "name" not in keys]
+    add("--tasks", nargs="+", choices=tuple(TASKS), default=with_folder, help="default: those with a folder")
     add("--budgets", nargs="+", default=["0.02%", "0.1%", "0.5%"])
     add("--seeds", nargs="+", type=int, default=[0, 1, 2], metavar="N", help="seeds of the studies (default 0 1 2)")
     add("--arms", nargs="+", choices=tuple(ARMS), default=tuple(ARMS))
@@ -74,7 +77,10 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--test", type=int, metavar="N", help="test examples, evenly spaced (default: all)")
     add("--confirm-seeds", type=int, default=8, metavar="N", help="fresh seeds, at least 2 (default 8)")
     add("--folder", type=Path, default=Path(__file__).parent / "rivals", help="folder of trials and databases")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    if arguments.data is None and set(arguments.tasks) & set(with_folder):
+        parser.error("--data must be given for a task with a folder")
+    return arguments
 
 
 def cells_of(arguments: argparse.Namespace) -> Iterator[Cell]:
@@ -87,7 +93,7 @@ def cells_of(arguments: argparse.Namespace) -> Iterator[Cell]:
                     budget=budget,
                     seed=seed,
                     backbone=arguments.backbone,
-                    data=_data(arguments, task),
+                    data=Path() if arguments.data is None else _data(arguments, task),
                     trials=arguments.trials,
                     steps=arguments.steps,
                     batch=arguments.batch,
@@ -144,26 +150,43 @@ def interval(values: Sequence[float]) -> str:
 
 def lines_of(cells: Sequence[Cell], outcomes: Outcomes) -> Iterator[str]:
     """Yield a row for each arm of each cell, then the comparisons."""
-    yield "| cell | arm | validation | expected | test | deviation | parameters | finished | steps | recommended |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|---|"
+    columns = "validation | expected | test | deviation | worst | parameters | finished | steps | recommended"
+    yield f"| cell | arm | {columns} |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|"
     for cell in cells:
         for arm, outcome in outcomes.get(cell.name, {}).items():
             yield _row(cell, arm, outcome)
-    by_cell = [arms for arms in outcomes.values() if FACTORED in arms]
-    yield from ("", "Factored minus the other arm on test, in points:", "")
-    yield "| arm | cells | mean difference | factored better | worse |"
-    yield "|---|--:|--:|--:|--:|"
-    for arm in ARMS:
-        gaps = [_gap(arms[FACTORED], arms[arm]) for arms in by_cell if arm in arms and arm != FACTORED]
-        if gaps:
-            better, worse = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
-            yield f"| {arm} | {len(gaps)} | {interval(gaps)} | {better} | {worse} |"
+    yield ""
+    yield from _arm_lines(cells, outcomes)
+    yield ""
     yield from _speed_lines(outcomes)
     yield from _calibration_lines(outcomes)
 
 
-def _gap(outcome: ArmOutcome, other: ArmOutcome) -> float:
-    return fmean(outcome.test_points) - fmean(other.test_points)
+def _arm_lines(cells: Sequence[Cell], outcomes: Outcomes) -> Iterator[str]:
+    """Yield a row for each budget and arm, over the cells where the search as shipped is complete as well."""
+    yield (
+        "| budget | arm | cells | test | deviation of seeds | worst seed | parameters | steps "
+        "| factored less it, in points | better | worse |"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for budget, arm in product(dict.fromkeys(cell.budget for cell in cells), ARMS):
+        common = [
+            cell for cell in cells if cell.budget == budget and {arm, FACTORED} <= outcomes.get(cell.name, {}).keys()
+        ]
+        if not common:
+            continue
+        of_arm = [outcomes[cell.name][arm] for cell in common]
+        tests = [each.test_points for each in of_arm]
+        means = [f"{fmean(map(measure, tests)):.1f}" for measure in (fmean, stdev, min)]
+        parameters = fmean(one.search.recommended.stored(cell.shape) for one, cell in zip(of_arm, common, strict=True))
+        steps = fmean(sum(trial.steps for trial in each.search.trials) for each in of_arm)
+        ours = [outcomes[cell.name][FACTORED].test_points for cell in common]
+        gaps = [fmean(one) - fmean(other) for one, other in zip(ours, tests, strict=True)]
+        better, worse = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+        compared = "||" if arm == FACTORED else f"{interval(gaps)} | {better} | {worse}"
+        columns = [budget, arm, len(common), *means, f"{parameters:,.0f}", f"{steps:,.0f}", compared]
+        yield f"| {' | '.join(map(str, columns))} |"
 
 
 def _row(cell: Cell, arm: str, outcome: ArmOutcome) -> str:
@@ -172,7 +195,7 @@ def _row(cell: Cell, arm: str, outcome: ArmOutcome) -> str:
     finished = f"{sum(each.score is not None for each in search.trials)}/{len(search.trials)}"
     score = f"{100 * best.score:.1f}" if best.score is not None else ""
     steps, description = sum(each.steps for each in search.trials), best.description(cell.shape)
-    test = f"{fmean(outcome.test_points):.1f} | {stdev(outcome.test_points):.1f}"
+    test = f"{fmean(outcome.test_points):.1f} | {stdev(outcome.test_points):.1f} | {min(outcome.test_points):.1f}"
     counts = f"{best.stored(cell.shape):,} | {finished} | {steps:,}"
     return f"| {cell.name} | {arm} | {score} | {expected} | {test} | {counts} | {description} |"
 

@@ -32,6 +32,15 @@ def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load, tmp_path, targ
     assert count(found, cell.shape).stored <= cell.parameters < count(larger, cell.shape).stored
 
 
+def test_an_embedded_task_needs_no_folder(load, tmp_path):
+    cell = replace(cell_of(load, tmp_path, "0.5%"), task="docstrings")
+    assert "folder" not in cell.task_keys
+    assert cell.specification.task.name == "docstrings"
+    with pytest.raises(SystemExit):
+        load("rivals").arguments_of(["--backbone", "embedded", "--tasks", "docstrings", "sick"])
+    assert load("rivals").arguments_of(["--backbone", "embedded", "--tasks", "docstrings"]).data is None
+
+
 def test_where_rank_1_is_too_large_lora_is_at_the_last_layers(load, tmp_path):
     cell, sweeps = cell_of(load, tmp_path, "10000"), load("rival_arms.sweeps")
     layers = sweeps.lora(cell, "q,v", 2.0).edits[0].layers

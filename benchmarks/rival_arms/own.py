@@ -28,6 +28,11 @@ def factored(cell: Cell) -> SearchResult:
     return _study(cell, "factored", {})
 
 
+def lora_space(cell: Cell) -> SearchResult:
+    """Run a study of LoRA alone, otherwise as shipped."""
+    return _study(cell, "lora", {"space": "lora"})
+
+
 def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> SearchResult:
     specification = specification_of(cell.specification, {"name": f"{cell.name}-{arm}", **overrides})
     storage = f"sqlite:///{cell.folder.absolute() / f'{specification.name}.db'}"

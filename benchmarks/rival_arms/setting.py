@@ -17,8 +17,9 @@ from studies.study_file import Specification, specification_of
 from trial_runner.backbones import config_of
 from trial_runner.requests import TrialRequest
 
-# keys of the section `task` by the name of the task's folder
+# keys of the section `task` by the name of the task's folder, or of an embedded task
 TASKS: dict[str, dict[str, object]] = {
+    "docstrings": {"name": "docstrings", "max_tokens": 24},
     "banking77": {"text": "text", "label": "label", "max_tokens": 32},
     "snli": {"text": ["premise", "hypothesis"], "label": "label", "max_tokens": 48},
     "sst2": {"text": "sentence", "label": "label", "max_tokens": 32},
@@ -60,8 +61,8 @@ class Cell:
     @property
     def task_keys(self) -> dict[str, object]:
         """Section ``task`` of the study file."""
-        folder = str(self.data.absolute())
-        return {**TASKS[self.task], "folder": folder, "examples": {"validation": self.validation}}
+        keys = {**TASKS[self.task], "examples": {"validation": self.validation}}
+        return keys if "name" in keys else {**keys, "folder": str(self.data.absolute())}
 
     @cached_property
     def specification(self) -> Specification:
