@@ -30,10 +30,13 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 from rival_arms.setting import TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
+from table_arms.shrinkage import expected_scores
 
 from search_space.codec import configuration_to_json
 from search_space.space.layer_choice import stack_depth
@@ -51,6 +54,10 @@ from trial_runner.runner import TorchRunner, open_runner
 
 BUDGETS = ("0.03%", "0.1%", "0.5%")
 PARTS = 4
+DRAWS = 400
+"""Number of draws from the posterior of expected scores."""
+TIE = 0.5
+"""Points below the best LoRA within which a configuration counts as equal."""
 SETTINGS = {  # defaults and help; the same for all rows of a file
     "steps": (200, "steps of a trial"),
     "batch": (16, "examples of a step"),
@@ -306,10 +313,59 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             firsts = [row for row in scored.values() if row["kind"] == kind and row["repeats"] is None]
             best = max(firsts, key=lambda row: row["score"], default=None)
             cells += [len(firsts), f"{100 * best['score']:.1f} ± {100 * best['score_error']:.1f}" if best else ""]
-        pairs = [(row, scored[row["repeats"]]) for row in scored.values() if row["repeats"] in scored]
-        squares = [(one["score"] - other["score"]) ** 2 / 2 for one, other in pairs]
-        cells += [len(pairs), f"{100 * math.sqrt(fmean(squares)):.1f}" if pairs else ""]
+        pairs = sum(row["repeats"] in scored for row in scored.values())
+        cells += [pairs, f"{seed_deviation(list(scored.values())):.1f}" if pairs else ""]
         yield f"| {' | '.join(map(str, cells))} |"
+
+
+def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
+
+    An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
+    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval.
+    """
+    columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
+    yield f"| task | budget | {columns} |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    scored = [row for row in rows if row["failure"] is None]
+    for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
+        deviation = seed_deviation([row for row in scored if row["task"] == task])
+        firsts = [row for row in scored if (row["task"], row["budget"], row["repeats"]) == (task, budget, None)]
+        kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in ("lora", "space")}
+        if deviation is None or not all(kinds.values()):
+            continue
+        drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
+        best = {kind: draw.max(axis=1) for kind, draw in drawn.items()}
+        low, high = np.quantile(best["space"] - best["lora"], (0.025, 0.975))
+        five = {kind: sorted(of_kind, key=lambda row: -row["score"])[:5] for kind, of_kind in kinds.items()}
+        means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
+        enough = means["lora"].max() - TIE
+        tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
+        smallest = min(row["stored_parameters"] for row in tied)
+        yield (
+            f"| {task} | {budget} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
+            f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
+            f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
+            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest} |"
+        )
+
+
+def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
+    """Return the standard deviation of scores over seeds, in points; None without a pair."""
+    tables: dict[str, dict[int, float]] = {}
+    for row in rows:
+        tables.setdefault(row["budget"], {})[row["number"]] = row["score"]
+    pairs = [(row["score"], tables[row["budget"]].get(row["repeats"])) for row in rows]
+    squares = [(one - other) ** 2 / 2 for one, other in pairs if other is not None]
+    return 100 * math.sqrt(fmean(squares)) if squares else None
+
+
+def expected_draws(rows: Sequence[dict[str, Any]], deviation: float) -> NDArray[np.float64]:
+    """Draw the expected scores of rows, in points, of shape (draws, rows)."""
+    scores = [100 * row["score"] for row in rows]
+    errors = [math.hypot(deviation, 100 * row["score_error"]) for row in rows]
+    draw = np.random.default_rng(0)
+    return np.stack([expected_scores(scores, errors, draw) for _ in range(DRAWS)])
 
 
 def main() -> None:
@@ -317,7 +373,8 @@ def main() -> None:
     arguments = arguments_of()
     if arguments.command == "train":
         train(arguments)
-    print("\n".join(lines_of(read_rows(arguments.output))))
+    rows = read_rows(arguments.output)
+    print("\n".join([*lines_of(rows), "", *comparison_lines(rows)]))
 
 
 if __name__ == "__main__":

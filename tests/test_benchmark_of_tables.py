@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -138,3 +139,35 @@ def test_shown_tables_count_kinds_and_pairs_of_seeds(load):
     rows = [row(0, "lora", 0.5), row(1, "space", 0.75), row(2, "space", None), row(3, "lora", 0.54, 0)]
     line = list(load("tables").lines_of(rows))[-1]
     assert line == "| sick | 0.1% | 4 | 1 | 1 | 50.0 ± 1.0 | 1 | 75.0 ± 1.0 | 1 | 2.8 |"
+
+
+def test_expected_scores_shrink_noise_and_keep_what_is_certain(load):
+    expected_scores = load("table_arms.shrinkage").expected_scores
+    draw = np.random.default_rng(0)
+    true = np.concatenate([draw.normal(80, 1, 60), [20.0, 25.0]])  # two failed trainings do not widen the others
+    noisy = true + draw.normal(0, 2, len(true))
+    drawn = np.mean([expected_scores(noisy, [2.0] * len(true), draw) for _ in range(50)], axis=0)
+    assert np.square(drawn - true)[:60].mean() < 0.5 * np.square(noisy - true)[:60].mean()
+    assert max(drawn) < max(noisy) - 1
+    certain = expected_scores(noisy, [1e-1] * len(true), draw)
+    assert certain == pytest.approx(noisy, abs=0.7)
+
+
+def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
+    tables = load("tables")
+    monkeypatch.setattr(tables, "DRAWS", 20)
+
+    def row(number: int, kind: str, score: float, stored: int, repeats: int | None = None) -> dict[str, Any]:
+        columns = {"task": "sick", "budget": "0.1%", "score_error": 1e-4, "failure": None, "test_score": score - 0.1}
+        given = {"number": number, "kind": kind, "score": score, "stored_parameters": stored, "repeats": repeats}
+        return {**columns, **given}
+
+    rows = [row(at, "lora", 0.6 + at / 100, 900) for at in range(6)]
+    rows += [row(6 + at, "space", 0.7 + at / 100, 100 * at) for at in range(6)]
+    assert list(tables.comparison_lines(rows))[2:] == []  # no pair of seeds, so no noise of seeds
+    line = list(tables.comparison_lines([*rows, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
+    columns = [cell.strip() for cell in line.split("|")]
+    assert float(columns[3]) == pytest.approx(65.0, abs=0.2)
+    assert float(columns[4]) == pytest.approx(75.0, abs=0.2)
+    assert float(columns[5].split()[0]) == pytest.approx(10.0, abs=0.3)
+    assert columns[6:9] == ["53.0", "63.0", "0"]

@@ -1,0 +1,1 @@
+"""Analysis of tables of trained configurations."""
