@@ -209,7 +209,7 @@ def prepare(
 
 @contextmanager
 def kept_study(
-    url: str, folder: Path, sampler: str, clock: SimulatedTime, *, rule: str = "chance"
+    url: str, folder: Path, sampler: str, clock: SimulatedTime, *, rule: str = "median"
 ) -> Iterator[tuple[StudyKeeper, StudyPlan]]:
     """Yield the keeper of a new study, in simulated time, and its plan."""
     search = {"sampler": sampler, "published": "none", "replicates": 0}
@@ -296,7 +296,7 @@ def main() -> None:
     parser.add_argument("--intervals", type=int, default=3, help="measured intervals (default 3)")
     parser.add_argument("--sampler", nargs="+", default=["random", "factored"])
     parser.add_argument(
-        "--rule", default="chance", choices=[rule.value for rule in Rule], help="rule of pruning (default chance)"
+        "--rule", default="median", choices=[rule.value for rule in Rule], help="rule of pruning (default median)"
     )
     parser.add_argument("--storage", nargs="+", default=["sqlite", "postgresql"], choices=["sqlite", "postgresql"])
     parser.add_argument("--seconds", type=float, default=60.0, help="most real seconds of a line (default 60)")

@@ -2,6 +2,7 @@
 
     python benchmarks/tables.py train --backbone FOLDER --data FOLDER --output FILE
     python benchmarks/tables.py show --output FILE
+    python benchmarks/tables.py prune --backbone FOLDER --output FILE
 
 A table holds the trials of one task and one budget: LoRA with the usual choices of peft, configurations drawn from the
 whole space by the initial design of the search at the learning rates that are tried first, and some of both with a
@@ -25,20 +26,20 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import cycle, islice, product
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 from rival_arms.setting import TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
-from table_arms.shrinkage import expected_scores
+from table_arms.comparison import comparison_lines, seed_deviation
+from table_arms.pruning import TRIALS, Table, pruning_lines
 
+from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
+from search_space.parameter_counts.budget import budget_parameters, read_budget
 from search_space.space.layer_choice import stack_depth
 from search_space.space.space import Candidate, SearchSpace
 from studies.history.history import StudyHistory
@@ -47,6 +48,7 @@ from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
 from studies.seeds import hashed_seed
+from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
 from trial_runner.files import whole_file
 from trial_runner.requests import Failure, Reading, TrialRequest
@@ -54,10 +56,6 @@ from trial_runner.runner import TorchRunner, open_runner
 
 BUDGETS = ("0.03%", "0.1%", "0.5%")
 PARTS = 4
-DRAWS = 400
-"""Number of draws from the posterior of expected scores."""
-TIE = 0.5
-"""Points below the best LoRA within which a configuration counts as equal."""
 SETTINGS = {  # defaults and help; the same for all rows of a file
     "steps": (200, "steps of a trial"),
     "batch": (16, "examples of a step"),
@@ -90,12 +88,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("command", choices=("train", "show"))
+    add("command", choices=("train", "show", "prune"))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
-    add("--backbone", required="train" in (words or sys.argv), help="folder or name of the backbone")
+    add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=tuple(TASKS), default=["banking77", "sst2", "sick", "snli"])
     add("--budgets", nargs="+", default=BUDGETS)
+    add("--studies", type=int, default=12, metavar="N", help="studies of a table with each rule (default 12)")
     for name, (default, meaning) in SETTINGS.items():
         add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
     return parser.parse_args(words)
@@ -318,63 +317,30 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join(map(str, cells))} |"
 
 
-def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
-
-    An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
-    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval.
-    """
-    columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
-    yield f"| task | budget | {columns} |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|"
-    scored = [row for row in rows if row["failure"] is None]
-    for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
-        deviation = seed_deviation([row for row in scored if row["task"] == task])
-        firsts = [row for row in scored if (row["task"], row["budget"], row["repeats"]) == (task, budget, None)]
-        kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in ("lora", "space")}
-        if deviation is None or not all(kinds.values()):
-            continue
-        drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
-        best = {kind: draw.max(axis=1) for kind, draw in drawn.items()}
-        low, high = np.quantile(best["space"] - best["lora"], (0.025, 0.975))
-        five = {kind: sorted(of_kind, key=lambda row: -row["score"])[:5] for kind, of_kind in kinds.items()}
-        means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
-        enough = means["lora"].max() - TIE
-        tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
-        smallest = min(row["stored_parameters"] for row in tied)
-        yield (
-            f"| {task} | {budget} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
-            f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
-            f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
-            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest} |"
-        )
-
-
-def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
-    """Return the standard deviation of scores over seeds, in points; None without a pair."""
-    tables: dict[str, dict[int, float]] = {}
+def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
+    """Yield the tables with enough rows for a study."""
+    shape = shape_of(config_of(backbone))
+    of_table: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        tables.setdefault(row["budget"], {})[row["number"]] = row["score"]
-    pairs = [(row["score"], tables[row["budget"]].get(row["repeats"])) for row in rows]
-    squares = [(one - other) ** 2 / 2 for one, other in pairs if other is not None]
-    return 100 * math.sqrt(fmean(squares)) if squares else None
-
-
-def expected_draws(rows: Sequence[dict[str, Any]], deviation: float) -> NDArray[np.float64]:
-    """Draw the expected scores of rows, in points, of shape (draws, rows)."""
-    scores = [100 * row["score"] for row in rows]
-    errors = [math.hypot(deviation, 100 * row["score_error"]) for row in rows]
-    draw = np.random.default_rng(0)
-    return np.stack([expected_scores(scores, errors, draw) for _ in range(DRAWS)])
+        if row["failure"] is None:
+            of_table.setdefault((row["task"], row["budget"]), []).append(row)
+    for (_, budget), scored in of_table.items():
+        if len(scored) >= TRIALS:
+            yield Table(rows=scored, shape=shape, budget=budget_parameters(read_budget(budget), shape.parameters))
 
 
 def main() -> None:
-    """Train or show."""
+    """Train, show, or compare rules of pruning."""
     arguments = arguments_of()
     if arguments.command == "train":
         train(arguments)
-    rows = read_rows(arguments.output)
-    print("\n".join([*lines_of(rows), "", *comparison_lines(rows)]))
+    rows, settings = read_rows(arguments.output), {name: getattr(arguments, name) for name in SETTINGS}
+    if arguments.command == "prune":
+        lines = pruning_lines(list(tables_of(rows, arguments.backbone)), settings, arguments.studies)
+    else:
+        lines = (*lines_of(rows), "", *comparison_lines(rows))
+    for line in lines:
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,12 @@ class SizeMeasure(StrEnum):
     PARAMETERS = "parameters"
     EXTRA_FLOPS = "extra_flops"
 
+    def of(self, trial: RankedTrial) -> float:
+        """Return a size of a trial; infinite if it is unknown."""
+        if self is SizeMeasure.PARAMETERS:
+            return trial.stored_parameters
+        return math.inf if trial.extra_flops is None else trial.extra_flops
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeScale:
@@ -92,6 +98,4 @@ class SizeGoal:
 
     def size(self, trial: RankedTrial) -> float:
         """Return the size of a trial; infinite if it is unknown."""
-        if self.objective is SizeMeasure.PARAMETERS:
-            return trial.stored_parameters
-        return math.inf if trial.extra_flops is None else trial.extra_flops
+        return self.objective.of(trial)

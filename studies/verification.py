@@ -20,7 +20,7 @@ from studies.ledger.ledger import Ledger
 from studies.pruning.consistency import pruning_differences
 from studies.records import StudyKind, TrialRecord
 from studies.study_file.recorded_specification import (
-    FORMER_RULE,
+    FORMER_RULES,
     BegunSpecification,
     begun_specification,
     recorded_space,
@@ -74,7 +74,7 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
 
 def _strange_decisions(records: Records, specification: BegunSpecification) -> Iterator[str]:
     """Yield one line for each decision at a rung against the rule; of collapse only if the data can be read."""
-    if records.study.section("pruning").get("rule") == FORMER_RULE:
+    if records.study.section("pruning").get("rule") in FORMER_RULES:
         return
     plan = specification.rung_plan()
     try:

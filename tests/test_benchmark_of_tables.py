@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 
 import deltaspace
+from search_space.backbones import shape_of
+from search_space.codec import configuration_to_json
 from search_space.forms import LowRank
 from search_space.gates import FixedScale
-from search_space.space.space import Candidate
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import Candidate, SearchSpace
 from studies.ledger.ledger import Ledger
 from studies.study_file import specification_of
 from trial_runner.runner import open_runner
@@ -141,7 +144,7 @@ def test_shown_tables_count_kinds_and_pairs_of_seeds(load):
     assert line == "| sick | 0.1% | 4 | 1 | 1 | 50.0 ± 1.0 | 1 | 75.0 ± 1.0 | 1 | 2.8 |"
 
 
-def test_expected_scores_shrink_noise_and_keep_what_is_certain(load):
+def test_expected_scores_shrink_noise_and_keep_certain_ones(load):
     expected_scores = load("table_arms.shrinkage").expected_scores
     draw = np.random.default_rng(0)
     true = np.concatenate([draw.normal(80, 1, 60), [20.0, 25.0]])  # two failed trainings do not widen the others
@@ -154,8 +157,8 @@ def test_expected_scores_shrink_noise_and_keep_what_is_certain(load):
 
 
 def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
-    tables = load("tables")
-    monkeypatch.setattr(tables, "DRAWS", 20)
+    comparison = load("table_arms.comparison")
+    monkeypatch.setattr(comparison, "DRAWS", 20)
 
     def row(number: int, kind: str, score: float, stored: int, repeats: int | None = None) -> dict[str, Any]:
         columns = {"task": "sick", "budget": "0.1%", "score_error": 1e-4, "failure": None, "test_score": score - 0.1}
@@ -164,10 +167,44 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
 
     rows = [row(at, "lora", 0.6 + at / 100, 900) for at in range(6)]
     rows += [row(6 + at, "space", 0.7 + at / 100, 100 * at) for at in range(6)]
-    assert list(tables.comparison_lines(rows))[2:] == []  # no pair of seeds, so no noise of seeds
-    line = list(tables.comparison_lines([*rows, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
+    assert list(comparison.comparison_lines(rows))[2:] == []  # no pair of seeds, so no noise of seeds
+    line = list(comparison.comparison_lines([*rows, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
     columns = [cell.strip() for cell in line.split("|")]
     assert float(columns[3]) == pytest.approx(65.0, abs=0.2)
     assert float(columns[4]) == pytest.approx(75.0, abs=0.2)
     assert float(columns[5].split()[0]) == pytest.approx(10.0, abs=0.3)
     assert columns[6:9] == ["53.0", "63.0", "0"]
+
+
+def test_rules_of_pruning_see_earlier_readings_alone(load):
+    pruning, shape = load("table_arms.pruning"), shape_of(json.loads((ROBERTA / "config.json").read_text()))
+    space = SearchSpace(shape=shape, budget=400_000)
+    drawn = [space.suggest(RandomTrial(seed)) for seed in range(12)]
+
+    def row(place: int, candidate: Candidate) -> dict[str, Any]:
+        score = 0.5 + place / 50
+        return {
+            "configuration": json.dumps(configuration_to_json(candidate.configuration)),
+            "attention_learning_rate": candidate.attention_learning_rate,
+            "ffn_learning_rate": candidate.ffn_learning_rate,
+            "rung_steps": [50, 100, 150],
+            "rung_scores": [score - 0.2, score - 0.1, score],
+            "rung_losses": [1.0, 0.9, 0.8],
+            "score": score,
+            "validation_loss": 0.7,
+            "test_score": score - 0.05,
+        }
+
+    settings = {"steps": 200, "validation": 400, "rung": 256}
+    ascending = [row(place, one) for place, one in enumerate(drawn)]
+
+    def study(rows: list[dict[str, Any]], rule: str) -> Any:
+        return pruning.pruned_study(rows, shape, 400_000, pruning.RULES[rule], settings)
+
+    whole = study(ascending, "none")
+    assert (whole.steps, whole.test_of_best_score) == (1.0, pytest.approx(0.67))
+    assert study(ascending, "below the median").steps == 1.0  # each is better than all before it
+    descending = study(ascending[::-1], "below the median")
+    assert descending.steps == pytest.approx((4 + 8 / 4) / 12)  # the first four have too few others
+    assert descending.test_of_best_score == pytest.approx(0.67)
+    assert study(ascending[::-1], "chance below 20%").steps < 1.0

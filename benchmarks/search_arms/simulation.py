@@ -19,7 +19,6 @@ from studies.score_evidence import Z_95, Estimate
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
 from studies.search.proposer import Proposer
-from studies.surrogate.candidate_search import FactoredSearch
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.score_warp import KNEE
@@ -31,7 +30,7 @@ GAIN = 0.5
 """Points above the best published method from which a trial counts as found."""
 
 _OPENING = InitialDesign(published=COMPARED)
-_RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.CHANCE, protected=Protected.BEST)
+_RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.MEDIAN, protected=Protected.BEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ def simulate(
     truth = (FlatTruth if task.is_flat else PlantedTruth)(space, seed)
     measurements = Measurements(seed, noise=task.noise, steps=STEPS)
     proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING)
-    rungs, search = replace(_RUNGS, examples=measurements.examples), FactoredSearch(space, seed=0)
+    rungs = replace(_RUNGS, examples=measurements.examples)
     fitter = SurrogateFitter(Encoding(space).features_of)
     tuned, found_trial, cost = truth.best_published(), None, 0.0
     history = StudyHistory(ScoreNoise(steps=STEPS, examples=measurements.examples))
@@ -133,8 +132,7 @@ def simulate(
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
             if step == STEPS or original is not None:
                 continue
-            chance = search.win_probabilities(history, [number]).get(number)
-            if stop_reason(rungs, history, reading, chance) is not None:
+            if stop_reason(rungs, history, reading) is not None:
                 break
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED

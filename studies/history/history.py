@@ -3,6 +3,7 @@
 A history never changes. What happens makes a new one, which shares all blocks of `BLOCK` trials that stay as they are.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,6 +32,7 @@ class StudyHistory(Sequence[TrialRecord]):
 
     noise: ScoreNoise = _NO_NOISE
     _blocks: tuple[tuple[Entry, ...], ...] = field(default=(), repr=False)
+    _scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -48,7 +50,11 @@ class StudyHistory(Sequence[TrialRecord]):
         """
         entries = [(trial, tuple(readings.get(trial.number, ()))) for trial in trials]
         blocks = tuple(tuple(entries[begin : begin + BLOCK]) for begin in range(0, len(entries), BLOCK))
-        return cls(noise, blocks)
+        scores: dict[int, list[float]] = {}
+        for trial, of_trial in entries:
+            for one in of_trial if trial.replicate_of is None else ():
+                scores.setdefault(one.step, []).append(one.score)
+        return cls(noise, blocks, {step: tuple(sorted(at_step)) for step, at_step in scores.items()})
 
     def __len__(self) -> int:
         """Return the number of trials, which is the number of the next one."""
@@ -81,6 +87,10 @@ class StudyHistory(Sequence[TrialRecord]):
     def reading_at(self, number: int, step: int) -> Reading | None:
         """Return the reading of a trial at a step; None if there is none."""
         return next((one for one in self.readings(number) if one.step == step), None)
+
+    def scores_at(self, step: int) -> tuple[float, ...]:
+        """Return the scores of all trials but replicates at a step, in ascending order."""
+        return self._scores.get(step, ())
 
     def _entry(self, number: int) -> Entry:
         block, place = divmod(range(len(self))[number], BLOCK)
@@ -117,15 +127,19 @@ class StudyHistory(Sequence[TrialRecord]):
             report: Report of the running attempt at a trial.
             ended_at: Time of the end, if the report ends the trial.
         """
-        trial, readings = self._entry(report.trial)
+        (trial, readings), scores = self._entry(report.trial), self._scores
         if (reading := report.reading) is not None:
             if all(one.step != reading.step for one in readings):
                 readings = (*readings, replace(reading, examples=None))
+                if trial.replicate_of is None:
+                    at_step = self.scores_at(reading.step)
+                    place = bisect_left(at_step, reading.score)
+                    scores = {**scores, reading.step: (*at_step[:place], reading.score, *at_step[place:])}
             if reading.step > trial.steps:
                 trial = replace(trial, steps=reading.step, last_score=reading.score)
         if report.state.is_terminal:
             trial = replace(trial, state=report.state, score=report.score, reason=report.reason, ended_at=ended_at)
-        return self._with(report.trial, (trial, readings))
+        return replace(self._with(report.trial, (trial, readings)), _scores=scores)
 
     def _with(self, number: int, entry: Entry) -> "StudyHistory":
         block, place = divmod(range(len(self))[number], BLOCK)

@@ -1,12 +1,9 @@
 """Consistency of pruning: each decision at a rung against the readings that were recorded before it.
 
-Whether a trial collapsed, and which published methods were protected, follow from those readings in the order of their
-times. The probability to win is not computed again, since its last digits depend on the machine. A recorded one must be
-below the bound of the rule, and one that is not recorded may have had any value.
+Everything follows from those readings in the order of their times.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -15,9 +12,6 @@ from studies.history.history import StudyHistory
 from studies.pruning.degenerate import has_collapsed
 from studies.pruning.rungs import RungPlan, stop_reason
 from studies.records import Reading, TrialRecord, TrialReport, TrialState
-from studies.win_probability import WinProbability
-
-_LIKELY = re.compile(r"and ([0-9]{1,3}\.[0-9])% likely to beat trial ([0-9]{1,9}), (.*)")
 
 
 def pruning_differences(
@@ -43,26 +37,9 @@ def pruning_differences(
         found = trial.reason if is_last and trial.state is TrialState.PRUNED else None
         if has_collapsed(found) and not plan.stops_collapsed:
             continue
-        expected = stop_reason(plan, history, reading, _recorded_probability(trials, readings, reading, found))
+        expected = stop_reason(plan, history, reading)
         if expected != found:
             yield (
                 f"trial {trial.number}: after the reading of step {reading.step} it must "
                 f"{'go on' if expected is None else f'be pruned, {expected}'}; got {found or trial.state.value}"
             )
-
-
-def _recorded_probability(
-    trials: Sequence[TrialRecord], readings: Mapping[int, Sequence[Reading]], reading: Reading, reason: str | None
-) -> WinProbability | None:
-    """Return the win probability that a reason names; None if it names none of a possible rival.
-
-    The rival's reading may be recorded after the reading, since both may be reported at once.
-    """
-    match = _LIKELY.search(reason or "")
-    if match is None or (rival := int(match[2])) == reading.trial or not readings.get(rival):
-        return None
-    is_published = match[3] == "the best published method"
-    if is_published and trials[rival].method is None:
-        return None
-    chance = math.nextafter(float(match[1]) / 100, 0)  # it was rounded, and was below the bound
-    return WinProbability(rival=rival, is_published=is_published, chance=chance)

@@ -2,9 +2,9 @@
 
 The rule ``none``: no trial stops.
 
-The rule ``chance``: a trial stops if its probability to beat the best published method is below `LEAST_CHANCE`. The
-surrogate predicts it from all readings and losses of the study and the similarity of configurations. Without a
-published method, or with a size goal, the rival is the best other trial, with `LEAST_CHANCE_OF_BEST`.
+The rule ``median``: a trial stops if its score is below the median of the others at the rung. This is the median
+stopping rule of Golovin et al. 2017, as in Optuna's ``MedianPruner``. If a size is to be minimized, the others are
+those that are no larger.
 
 With every rule a collapsed trial stops (`studies.pruning.degenerate`), published methods included. The task head alone
 always continues, as the baseline of all others.
@@ -13,27 +13,23 @@ A decision is made once, when the reading is recorded, and never revised.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
 
 from search_space.published import HEAD_ONLY
 from studies.errors import LaunchError
 from studies.history.history import StudyHistory
+from studies.objectives import SizeMeasure
 from studies.pruning.degenerate import collapse
 from studies.records import ExampleCounts
-from studies.win_probability import WinProbability
 from trial_runner.requests import Reading
 from trial_runner.seeds import derived_seed
 
-LEAST_CHANCE = 0.09
-"""Probability of beating the best published method below which a trial stops.
-
-On planted truths nine in ten of the better draws reached their end with it, for 60% of the steps.
-"""
-
-LEAST_CHANCE_OF_BEST = 0.02
-"""The same where the rival is the best other trial, which few trials beat."""
+LEAST_OTHERS = 4
+"""Number of other trials at a rung from which they are compared."""
 
 KEPT_PUBLISHED = 3
 """Number of best published methods that are protected by ``best``."""
@@ -43,7 +39,7 @@ class Rule(StrEnum):
     """Names of the rules that a study file can choose."""
 
     NONE = "none"
-    CHANCE = "chance"
+    MEDIAN = "median"
 
 
 class Protected(StrEnum):
@@ -69,6 +65,7 @@ class RungPlan:
         measured: Largest number of examples measured at a rung; None for all.
         stops_collapsed: Whether collapsed trials stop.
         guessing_loss: Loss of guessing by the frequencies of the labels; None without labels.
+        size: Size to be minimized; None if the score is the only objective.
         seed: Seed by which ties are broken.
     """
 
@@ -79,6 +76,7 @@ class RungPlan:
     measured: int | None = None
     stops_collapsed: bool = False
     guessing_loss: float | None = None
+    size: SizeMeasure | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -105,42 +103,36 @@ class RungPlan:
         return self.steps.index(step) if step in self.steps else None
 
 
-PruningRule = Callable[[RungPlan, StudyHistory, Reading, WinProbability | None], str | None]
+PruningRule = Callable[[RungPlan, StudyHistory, Reading], str | None]
 """Function that returns the reason why the trial of a reading stops at a rung; None if it continues.
 
-Its arguments are the plan, the history with the reading, the reading, and the trial's win probability. The latter is
-None where the rule does not use it, or with too little data.
+Its arguments are the plan, the history with the reading, and the reading.
 """
 
 
-def chance(
-    plan: RungPlan, history: StudyHistory, reading: Reading, win_probability: WinProbability | None
-) -> str | None:
-    """Apply the rule ``chance``: the trial is unlikely to beat its rival."""
-    if win_probability is None:
+def below_the_median(plan: RungPlan, history: StudyHistory, reading: Reading) -> str | None:
+    """Apply the rule ``median``: half of the comparable other trials have a higher score at the rung."""
+    scores: Sequence[float] = history.scores_at(reading.step)
+    if plan.size is not None:
+        largest, at_step = plan.size.of(history[reading.trial]), readings_at(history, reading.step)
+        scores = sorted(one.score for number, one in at_step.items() if plan.size.of(history[number]) <= largest)
+    own = bisect_left(scores, reading.score)
+    others = [*scores[:own], *scores[own + 1 :]]
+    if len(others) < LEAST_OTHERS or reading.score >= (middle := median(others)):
         return None
-    if win_probability.is_published:
-        least, what = LEAST_CHANCE, "the best published method"
-    else:
-        least, what = LEAST_CHANCE_OF_BEST, "the best so far"
-    if win_probability.chance >= least:
-        return None
-    return f"{reading.score:.4g}, and {win_probability.chance:.1%} likely to beat trial {win_probability.rival}, {what}"
+    return f"{reading.score:.4g}, below {middle:.4g}, the median of {len(others)} others"
 
 
-PRUNING_RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.CHANCE: chance}
+PRUNING_RULES: Mapping[Rule, PruningRule] = {Rule.NONE: lambda *_: None, Rule.MEDIAN: below_the_median}
 
 
-def stop_reason(
-    plan: RungPlan, history: StudyHistory, reading: Reading, win_probability: WinProbability | None = None
-) -> str | None:
+def stop_reason(plan: RungPlan, history: StudyHistory, reading: Reading) -> str | None:
     """Return the reason why a trial stops at the rung of its newest reading; None if it continues, or at no rung.
 
     Args:
         plan: Rungs and the pruning rule.
         history: History of the study with the reading.
         reading: Newest reading of the trial.
-        win_probability: Win probability given that reading, for the rule ``chance``; None with too little data.
     """
     rung = plan.rung_at(reading.step)
     if rung is None:
@@ -148,7 +140,7 @@ def stop_reason(
     reason = _collapse(plan, history, reading)
     if reason is None:
         rule = PRUNING_RULES[plan.rule] if isinstance(plan.rule, Rule) else plan.rule
-        reason = rule(plan, history, reading, win_probability)
+        reason = rule(plan, history, reading)
         if reason is not None and reading.trial in protected(plan, history):
             reason = None
     return None if reason is None else f"rung {rung} ({reading.step} steps): {reason}"

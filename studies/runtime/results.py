@@ -1,17 +1,16 @@
 """Reports of workers: recorded, compared at rungs and ending trials, in one transaction per call."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from studies.errors import LaunchError
 from studies.history.history import StudyHistory
-from studies.pruning.rungs import Rule, stop_reason
+from studies.pruning.rungs import stop_reason
 from studies.records import Reading, TrialReport, TrialState
 from studies.runtime.messages import Decision
 from studies.runtime.roster import Lease
 from studies.runtime.state import StudyState
-from studies.win_probability import WinProbability
 
 
 class Results:
@@ -24,12 +23,11 @@ class Results:
 
     def settle(self, worker: str, reports: Sequence[TrialReport]) -> tuple[Decision, ...]:
         """Decide on the trials of some reports and record everything in one transaction."""
-        win_probabilities = self._win_probabilities(worker, reports)
         history, decided, ended = self._state.history, [], set[int]()
         for report in reports:
             held = None if report.trial in ended else self._state.roster.held(report.trial, report.attempt, worker)
             if held is not None:
-                report = self._decide(history, report, win_probabilities.get(report.trial))
+                report = self._decide(history, report)
                 history = history.reported(report)
                 ended |= {report.trial} if report.state.is_terminal else set()
             decided.append((report, held))
@@ -41,39 +39,18 @@ class Results:
         failed = TrialReport(trial=lease.trial, attempt=lease.attempt, state=TrialState.FAILED, reason=reason)
         self._record([(failed, lease)])
 
-    def _win_probabilities(self, worker: str, reports: Sequence[TrialReport]) -> Mapping[int, WinProbability]:
-        """Return the win probability of each trial at a rung, given all readings of the call."""
-        if self._plan.rungs.rule is not Rule.CHANCE:
-            return {}
-        history, arrived, at_rungs = self._state.history, set[int](), []
-        for report in reports:
-            number, reading = report.trial, report.reading
-            held = None if number in arrived else self._state.roster.held(number, report.attempt, worker)
-            if held is None or reading is None or report.state.is_terminal or not _is_finite(reading):
-                continue
-            arrived.add(number)
-            history = history.reported(report)
-            # replicates are not pruned
-            if history[number].replicate_of is None and self._plan.rungs.rung_at(reading.step) is not None:
-                at_rungs.append(number)
-        return self._state.proposer.search.win_probabilities(history, at_rungs) if at_rungs else {}
-
-    def _decide(
-        self, history: StudyHistory, report: TrialReport, win_probability: WinProbability | None
-    ) -> TrialReport:
+    def _decide(self, history: StudyHistory, report: TrialReport) -> TrialReport:
         """Return a report as it is recorded: its finite reading with the rung, and the state of the trial after it."""
         if (reading := report.reading) is None:
             return report
         reading = replace(reading, rung=self._plan.rungs.rung_at(reading.step))
         if not report.state.is_terminal:
-            state, reason = self._verdict(history, replace(report, reading=reading), win_probability)
+            state, reason = self._verdict(history, replace(report, reading=reading))
             score = reading.score if state is TrialState.COMPLETE else None
             report = replace(report, state=state, score=score, reason=reason)
         return replace(report, reading=reading if _is_finite(reading) else None)
 
-    def _verdict(
-        self, history: StudyHistory, report: TrialReport, win_probability: WinProbability | None
-    ) -> tuple[TrialState, str | None]:
+    def _verdict(self, history: StudyHistory, report: TrialReport) -> tuple[TrialState, str | None]:
         """Return the state of a trial after a report, and the reason if it was stopped."""
         reading = report.reading
         if reading is None:
@@ -88,7 +65,7 @@ class Results:
         trial = history[report.trial]
         if trial.replicate_of is not None or history.reading_at(trial.number, reading.step) is not None:
             return TrialState.RUNNING, None
-        reason = stop_reason(self._plan.rungs, history.reported(report), reading, win_probability)
+        reason = stop_reason(self._plan.rungs, history.reported(report), reading)
         return TrialState.RUNNING if reason is None else TrialState.PRUNED, reason
 
     def _record(self, given: Sequence[tuple[TrialReport, Lease]]) -> None:

@@ -23,7 +23,7 @@ from trial_runner.tasks.kind import Cut
 from trial_runner.tasks.splits import Dropped
 
 _TRANSFORMERS = "transformers"
-FORMER_RULE = "significance"
+FORMER_RULES = ("significance", "chance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,10 @@ class BegunSpecification(Specification):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, object]) -> Self:
-        """Return a recorded study file; a rule of pruning that earlier releases had becomes ``chance``."""
+        """Return a recorded study file; a rule of pruning that earlier releases had becomes ``median``."""
         pruning = stored.get("pruning")
-        if isinstance(pruning, Mapping) and pruning.get("rule") == FORMER_RULE:
-            stored = {**stored, "pruning": {**pruning, "rule": Rule.CHANCE.value}}
+        if isinstance(pruning, Mapping) and pruning.get("rule") in FORMER_RULES:
+            stored = {**stored, "pruning": {**pruning, "rule": Rule.MEDIAN.value}}
         return super().from_json(stored)
 
     @property

@@ -38,15 +38,14 @@ class Pruning(Section):
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but
             at least twice the warm-up, and the steps that train on 256 examples.
-        rule: ``chance`` stops a trial with a low probability, by the model behind the estimates, of being better than
-            the best published method, or without one than the best other trial. ``none`` stops no trial.
+        rule: ``median`` stops a trial below the median of the others at a rung; ``none`` stops no trial.
         examples: Number of validation examples at a rung, the same for all trials; the last measurement uses all.
             ``auto`` is half as many as a trial trains on before the first rung, and at least 256, which takes a twelfth
             of the time of training, and a sixth in the shortest trials; or ``all``.
     """
 
     first_rung_steps: Annotated[Literal["auto"] | int | None, whole_number("auto", None)] = "auto"
-    rule: Rule = Rule.CHANCE
+    rule: Rule = Rule.MEDIAN
     examples: Annotated[Literal["auto", "all"] | int, whole_number("auto", "all")] = "auto"
 
 

@@ -159,6 +159,7 @@ class Specification(Section):
             examples=examples,
             measured=self.rung_examples,
             stops_collapsed=True,
+            size=self.search.objectives[1] if len(self.search.objectives) > 1 else None,
             seed=self.seed,
         )
 

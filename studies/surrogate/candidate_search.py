@@ -2,13 +2,12 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from search_space.published import HEAD_ONLY
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.history.history import StudyHistory
 from studies.objectives import SizeGoal
@@ -24,7 +23,6 @@ from studies.surrogate.prior_mean import ExpectedRates
 from studies.surrogate.random_candidates import RandomCandidates
 from studies.surrogate.size_objective import SizeObjective
 from studies.surrogate.structure_distances import Array, Indices
-from studies.win_probability import WinProbability
 
 NEAR_UNIT_LR = 0.25
 """Difference of learning rates, from -1 to 1, below which two trials of one structure differ by noise alone."""
@@ -39,9 +37,6 @@ _PARENTS = 100
 _RATES = 16
 """Number of random learning rates compared for each published structure."""
 
-MIN_OTHER_TRIALS = 4
-"""Number of other observed trials from which on a win probability is estimated."""
-
 _UNIFORM_FRACTION = 1 / 3
 """Share of the trials whose head rate is drawn from the whole range."""
 
@@ -51,7 +46,6 @@ _LOCAL_LOG_STD = 0.35
 _TOP_FRACTION = 4
 """One trial in this many is a top trial."""
 
-_NO_RIVALS = (None, HEAD_ONLY.name)
 
 LONG_STUDY_TRIALS = 100
 """Number of trials above which the share of new structures falls in proportion to their number."""
@@ -236,37 +230,6 @@ class FactoredSearch:
         sizes = self._size_objective.of_trials([published[method] for method, _ in proposals])
         values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
         return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), tried)
-
-    def win_probabilities(self, history: StudyHistory, numbers: Sequence[int]) -> dict[int, WinProbability]:
-        """Return the probability that each trial beats its rival; trials with few comparable others are left out.
-
-        `MIN_OTHER_TRIALS` others that are no larger are needed.
-
-        The rival is the best published method of the study, the task head alone excluded. If there is none, or if a
-        size is to be minimized, it is the best of all other trials of no larger size.
-
-        Args:
-            history: All trials, in the order of their numbers.
-            numbers: Numbers of the trials in question.
-        """
-        posterior = self._surrogate.posterior(history)
-        trials, (means, sizes) = self._observed(history, posterior)
-        found = {}
-        for number in numbers:
-            (size,) = self._size_objective.of_trials([history[number]])
-            others = [
-                place
-                for place, one in enumerate(trials)
-                if one.number != number and one.state is not TrialState.FAILED and sizes[place] <= size
-            ]
-            if len(others) >= MIN_OTHER_TRIALS:
-                is_rival = self._size_objective.goal is None
-                published = [at for at in others if is_rival and trials[at].method not in _NO_RIVALS]
-                rival = trials[max(published or others, key=means.__getitem__)]
-                pair = self._surrogate.features(history[number]), self._surrogate.features(rival)
-                chance = posterior.probability_better(*pair)
-                found[number] = WinProbability(rival=rival.number, is_published=bool(published), chance=chance)
-        return found
 
     @staticmethod
     def _first_new(values: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:

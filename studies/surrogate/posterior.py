@@ -75,10 +75,6 @@ class Posterior(Generic[Process]):
         """Return the estimate of the first true score minus the second at full length."""
         return Estimate.of_difference(*self.joint([first, second]))
 
-    def probability_better(self, first: Features, second: Features) -> float:
-        """Return the probability that the first true score is higher at full length; the warp keeps the order."""
-        return Estimate.of_difference(*self.process.joint(self.points([first, second]))).chance
-
     def _scores(self, modelled: Array) -> Array:
         return self.scale.middle + self.scale.spread * unwarp(modelled)
 

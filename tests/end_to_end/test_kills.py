@@ -49,7 +49,7 @@ VICTIMS = ["worker", "keeper", "launch"]
 
 @pytest.mark.slow
 @on_the_other_storage
-@pytest.mark.parametrize("searched", [{}, {"sampler": "factored", "rule": "chance"}], ids=["tpe", "factored"])
+@pytest.mark.parametrize("searched", [{}, {"sampler": "factored", "rule": "median"}], ids=["tpe", "factored"])
 def test_killed_inline_study_neither_loses_nor_repeats_trials(new_study, storage_url, searched):
     study = new_study(storage_url, "inline", 36, step_seconds=0.02, **searched)
     assert len(kill_everyone(study, ["launch"] * 3, rotation.seed())) == 3

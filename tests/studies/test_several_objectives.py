@@ -19,7 +19,7 @@ PUBLISHED = ["head_only", "lora_qv", "bitfit"]
 
 
 def _specification(folder: Path, trials: int, search: dict[str, object]) -> Specification:
-    pruning = {"first_rung_steps": 4, "rule": "chance"}
+    pruning = {"first_rung_steps": 4, "rule": "median"}
     return small_study(folder, trials=trials, pruning=pruning, search=search, fleet={"pack": 1})
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from studies.history.history import StudyHistory
 from studies.pruning.rungs import RungPlan, readings_at
-from studies.win_probability import WinProbability
 from trial_runner.requests import Reading
 
 
@@ -12,9 +11,7 @@ from trial_runner.requests import Reading
 class BestShare:
     reduction: int = 2
 
-    def __call__(
-        self, plan: RungPlan, history: StudyHistory, reading: Reading, win_probability: WinProbability | None
-    ) -> str | None:
+    def __call__(self, plan: RungPlan, history: StudyHistory, reading: Reading) -> str | None:
         ranked = sorted(readings_at(history, reading.step).values(), key=lambda one: (-one.score, one.trial))
         kept = len(ranked) // self.reduction
         if kept == 0 or any(one.trial == reading.trial for one in ranked[:kept]):

@@ -73,7 +73,6 @@ class GoldenStudy:
         self.history = StudyHistory(NOISE)
         self.candidates: list[Candidate] = []
         self.facts: list[dict[str, Any]] = []
-        self.chances: list[tuple[int, float] | None] = []
 
     def new(self) -> Proposer:
         return Proposer(self.space, sampler=self.sampler, seed=SEED, initial_design=OPENING)
@@ -95,7 +94,7 @@ class GoldenStudy:
                 self.proposer = self.new()
                 readings = {trial.number: known for trial, known in self.history.entries()}
                 self.history = StudyHistory.of(list(self.history), readings, NOISE)
-        digested = json.dumps({"facts": self.facts, "chances": self.chances}, sort_keys=True)
+        digested = json.dumps(self.facts, sort_keys=True)
         return hashlib.sha256(digested.encode()).hexdigest()[:16]
 
     def begin(self, number: int) -> None:
@@ -142,9 +141,6 @@ class GoldenStudy:
             return TrialState.COMPLETE
         if self.history[number].replicate_of is not None:
             return None
-        if self.sampler == "factored":
-            found = self.proposer.search.win_probabilities(self.history, [number]).get(number)
-            self.chances.append(None if found is None else (found.rival, float(f"{found.chance:.5g}")))
         return TrialState.PRUNED if share("prune", number, step) < 0.35 else None
 
 

@@ -57,7 +57,7 @@ def specification(
     sampler: str = "tpe",
     replicates: str = "0",
     objective: str = "",
-    rule: str = "chance",
+    rule: str = "median",
     gpus: str = "auto",
     name: str = "trivial",
     **fleet: str,

@@ -31,7 +31,7 @@ def launched(tmp_path: Path, url: str, factory: TrivialFactory) -> bool:
 
 def killed_launch(tmp_path: Path, url: str, *, deadly: int) -> int:
     """Return the exit status of a launch in its own process, which a trial ends."""
-    arguments = [url, tmp_path / "artefacts", "inline", TRIALS, 0, f"deadly={deadly}", "rule=chance"]
+    arguments = [url, tmp_path / "artefacts", "inline", TRIALS, 0, f"deadly={deadly}", "rule=median"]
     return run_python(trivial_launch.__file__, *arguments, PYTHONPATH=os.pathsep.join(sys.path)).returncode
 
 

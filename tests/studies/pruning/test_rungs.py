@@ -1,7 +1,7 @@
 """Pruning at rungs: the rules, which trials are protected, and that the order of arrival does not matter."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +9,8 @@ import pytest
 from support.best_share import BestShare
 
 from studies.history.history import StudyHistory
+from studies.objectives import SizeMeasure
 from studies.pruning.rungs import Protected, Rule, RungPlan, protected, stop_reason
-from studies.win_probability import WinProbability
 from trial_runner.requests import Reading
 from trial_runner.seeds import derived_seed
 
@@ -19,14 +19,24 @@ def reading(trial: int, step: int, score: float, train_loss: float = 0.5, **metr
     return Reading(trial=trial, step=step, score=score, train_loss=train_loss, metrics=metrics, seconds=1.0)
 
 
-def history_of(readings: Iterable[Reading], methods: Mapping[int, str] = {}) -> StudyHistory:
+def history_of(
+    readings: Iterable[Reading],
+    methods: Mapping[int, str] = {},
+    *,
+    sizes: Mapping[int, int] = {},
+    replicates: Collection[int] = (),
+) -> StudyHistory:
     """Return the history of trials with these readings; a trial without a method is one of the search."""
     by_trial: dict[int, list[Reading]] = {}
     for one in readings:
         by_trial.setdefault(one.trial, []).append(one)
     trials: list[Any] = [
         SimpleNamespace(
-            number=number, method=methods.get(number), fingerprint=methods.get(number, ""), replicate_of=None
+            number=number,
+            method=methods.get(number),
+            fingerprint=methods.get(number, ""),
+            replicate_of=9 if number in replicates else None,
+            stored_parameters=sizes.get(number, 1),
         )
         for number in range(max(by_trial) + 1)
     ]
@@ -40,7 +50,7 @@ def verdicts(plan: RungPlan, readings: list[Reading], methods: Mapping[int, str]
     ]
 
 
-def plan(rule: Rule | BestShare = Rule.CHANCE, **given: Any) -> RungPlan:
+def plan(rule: Rule | BestShare = Rule.MEDIAN, **given: Any) -> RungPlan:
     return RungPlan(**{"steps": (25, 50), "rule": rule, **given})
 
 
@@ -94,50 +104,60 @@ def test_lower_loss_then_lot_decide_between_equal_published_methods(order):
     assert len({frozenset(one) for one in drawn}) > 1
 
 
-def win_probability(chance: float, *, is_published: bool = True) -> WinProbability:
-    return WinProbability(rival=2, is_published=is_published, chance=chance)
-
-
 @pytest.mark.parametrize(
-    ("chance", "is_published", "reason"),
+    ("scores", "reason"),
     [
-        (0.09, True, None),
-        (0.0899, True, "0.4, and 9.0% likely to beat trial 2, the best published method"),
-        (0.0899, False, None),
-        (0.02, False, None),
-        (0.0199, False, "0.4, and 2.0% likely to beat trial 2, the best so far"),
+        ((0.1, 0.2, 0.5, 0.6), None),
+        ((0.1, 0.2, 0.6, 0.6), None),
+        ((0.1, 0.3, 0.6, 0.6), "0.4, below 0.45, the median of 4 others"),
+        ((0.1, 0.2, 0.41, 0.6, 0.7), "0.4, below 0.41, the median of 5 others"),
+        ((0.1, 0.2, 0.4, 0.6, 0.7), None),
+        ((0.5, 0.6, 0.7), None),
     ],
 )
-def test_by_chance_a_trial_stops_that_is_unlikely_to_be_better(chance, is_published, reason):
-    last = reading(9, 25, 0.4)
-    found = stop_reason(plan(), history_of([last]), last, win_probability(chance, is_published=is_published))
+@pytest.mark.parametrize("place", [0, 2, 9])
+def test_trial_below_the_median_of_four_others_stops(scores, reason, place):
+    readings = [reading(trial if trial < place else trial + 1, 25, score) for trial, score in enumerate(scores)]
+    last = reading(min(place, len(scores)), 25, 0.4)
+    found = stop_reason(plan(), history_of([*readings, reading(11, 50, 0.9), last]), last)
     assert found == (None if reason is None else f"rung 0 (25 steps): {reason}")
 
 
-def test_chance_rule_spares_uncertain_and_protected_trials():
-    hopeless, best = win_probability(0.0), plan(protected=Protected.BEST)
-    published, other = reading(0, 25, 0.4), reading(1, 25, 0.4)
-    history = history_of([published, other], {0: "lora_qv"})
-    assert stop_reason(best, history, published, hopeless) is None
-    assert stop_reason(best, history, other) is None
-    assert stop_reason(best, history, other, hopeless) is not None
-    assert stop_reason(plan(), history, published, hopeless) is not None
+def test_median_is_that_of_trials_no_larger():
+    sizes = {0: 10, 1: 20, 2: 20, 3: 30, 4: 30, 5: 20}
+    readings = [reading(trial, 25, score) for trial, score in enumerate((0.9, 0.3, 0.2, 0.9, 0.9, 0.4))]
+    history = history_of(readings, sizes=sizes)
+    by_size = plan(size=SizeMeasure.PARAMETERS)
+    assert stop_reason(by_size, history, readings[5]) is None  # three others are no larger
+    larger = history_of(readings, sizes=sizes | {5: 30})
+    assert stop_reason(by_size, larger, readings[5]) == "rung 0 (25 steps): 0.4, below 0.9, the median of 5 others"
+
+
+def test_protected_trials_and_replicates_count_and_do_not_stop():
+    best = plan(protected=Protected.BEST)
+    readings = [reading(trial, 25, 0.6) for trial in range(4)] + [reading(4, 25, 0.1), reading(5, 25, 0.1)]
+    history = history_of(readings, {4: "lora_qv"})
+    assert stop_reason(best, history, readings[4]) is None
+    assert stop_reason(plan(), history, readings[4]) is not None
+    assert stop_reason(best, history, readings[5]) == "rung 0 (25 steps): 0.1, below 0.6, the median of 5 others"
+    repeated = history_of(readings, replicates=(0, 1))
+    assert stop_reason(best, repeated, readings[5]) is None
 
 
 def test_collapse_compares_a_trial_with_the_others_alone():
     """Test that a trial's own reading is neither one of the four others nor one of those that are as bad."""
-    by_chance = plan(stops_collapsed=True, guessing_loss=0.7)
+    collapsing = plan(Rule.NONE, stops_collapsed=True, guessing_loss=0.7)
     learned = [reading(trial, 25, 0.8, 0.3, validation_loss=0.3, same_prediction=0.6) for trial in range(3)]
     constant = [reading(trial, 25, 0.5, 0.71, validation_loss=0.71, same_prediction=1.0) for trial in range(3, 7)]
-    assert stop_reason(by_chance, history_of([*learned, constant[0]]), constant[0]) is None
-    assert stop_reason(by_chance, history_of([*learned, *constant[:3]]), constant[2]) is not None
-    assert stop_reason(by_chance, history_of([*learned, *constant]), constant[3]) is None
+    assert stop_reason(collapsing, history_of([*learned, constant[0]]), constant[0]) is None
+    assert stop_reason(collapsing, history_of([*learned, *constant[:3]]), constant[2]) is not None
+    assert stop_reason(collapsing, history_of([*learned, *constant]), constant[3]) is None
 
 
-def test_chance_rule_stops_collapsed_trials():
-    by_chance = plan(stops_collapsed=True, guessing_loss=0.7)
+def test_median_rule_stops_collapsed_trials():
+    collapsing = plan(stops_collapsed=True, guessing_loss=0.7)
     learned = [reading(trial, 25, 0.8, 0.3, validation_loss=0.3, same_prediction=0.6) for trial in range(4)]
     collapsed = reading(4, 25, 0.5, 0.71, validation_loss=0.71, same_prediction=1.0)
     history = history_of([*learned, collapsed])
-    assert "collapsed" in str(stop_reason(by_chance, history, collapsed, win_probability(0.9)))
-    assert stop_reason(by_chance, history, learned[0], win_probability(0.9)) is None
+    assert "collapsed" in str(stop_reason(collapsing, history, collapsed))
+    assert stop_reason(collapsing, history, learned[0]) is None

@@ -608,13 +608,13 @@ def test_takeover_proposes_the_same_pack(begin):
     study.take_over()
 
 
-BY_CHANCE = RungPlan(steps=(4, 8), rule=Rule.CHANCE, examples=4000)
+BY_MEDIAN = RungPlan(steps=(4, 8), rule=Rule.MEDIAN, examples=4000)
 
 
-def test_by_chance_a_takeover_decides_as_the_keeper_would_have(begin):
+def test_by_the_median_a_takeover_decides_as_the_keeper_would_have(begin):
     def decisions(name: str, *, takes_over: bool) -> list[str | None]:
         initial_design = InitialDesign(published=("lora_qv", "mam_adapter"))
-        study = begin(study=name, sampler="factored", rungs=BY_CHANCE, initial_design=initial_design, target_trials=20)
+        study = begin(study=name, sampler="factored", rungs=BY_MEDIAN, initial_design=initial_design, target_trials=20)
         requests = {request.trial: request for request in study.take(20)}
         for trial in range(20):
             if takes_over and trial == 14:

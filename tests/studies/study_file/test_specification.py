@@ -598,9 +598,9 @@ def test_reading_a_study_file_imports_no_heavy_library():
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
-@pytest.mark.parametrize("rule", [Rule.CHANCE, Rule.NONE])
+@pytest.mark.parametrize("rule", [Rule.MEDIAN, Rule.NONE])
 def test_the_first_rung_is_a_quarter_but_not_within_twice_the_warm_up(warmup, rungs, rule):
-    given = {} if rule is Rule.CHANCE else {"pruning": {"rule": str(rule)}}
+    given = {} if rule is Rule.MEDIAN else {"pruning": {"rule": str(rule)}}
     study = minimal(**given, training={"steps": 200, "warmup_fraction": warmup})
     pruning = {"rule": rule, "protected": Protected.BEST, "stops_collapsed": True}
     assert study.rung_plan(750) == RungPlan(steps=rungs, examples=750, measured=rungs[0] * 32 // 2, **pruning)

@@ -1,0 +1,67 @@
+"""Comparison of LoRA with the whole space, by the expected scores behind the noisy ones of a table."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from table_arms.shrinkage import expected_scores
+
+TIE = 0.5
+"""Points below the best LoRA within which a configuration counts as equal."""
+
+DRAWS = 400
+"""Number of draws from the posterior of expected scores."""
+
+
+def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
+
+    An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
+    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval.
+    """
+    columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
+    yield f"| task | budget | {columns} |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    scored = [row for row in rows if row["failure"] is None]
+    for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
+        deviation = seed_deviation([row for row in scored if row["task"] == task])
+        firsts = [row for row in scored if (row["task"], row["budget"], row["repeats"]) == (task, budget, None)]
+        kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in ("lora", "space")}
+        if deviation is None or not all(kinds.values()):
+            continue
+        drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
+        best = {kind: draw.max(axis=1) for kind, draw in drawn.items()}
+        low, high = np.quantile(best["space"] - best["lora"], (0.025, 0.975))
+        five = {kind: sorted(of_kind, key=lambda row: -row["score"])[:5] for kind, of_kind in kinds.items()}
+        means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
+        enough = means["lora"].max() - TIE
+        tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
+        smallest = min(row["stored_parameters"] for row in tied)
+        yield (
+            f"| {task} | {budget} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
+            f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
+            f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
+            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest} |"
+        )
+
+
+def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
+    """Return the standard deviation of scores over seeds, in points; None without a pair."""
+    tables: dict[str, dict[int, float]] = {}
+    for row in rows:
+        tables.setdefault(row["budget"], {})[row["number"]] = row["score"]
+    pairs = [(row["score"], tables[row["budget"]].get(row["repeats"])) for row in rows]
+    squares = [(one - other) ** 2 / 2 for one, other in pairs if other is not None]
+    return 100 * math.sqrt(fmean(squares)) if squares else None
+
+
+def expected_draws(rows: Sequence[dict[str, Any]], deviation: float) -> NDArray[np.float64]:
+    """Draw the expected scores of rows, in points, of shape (draws, rows)."""
+    scores = [100 * row["score"] for row in rows]
+    errors = [math.hypot(deviation, 100 * row["score_error"]) for row in rows]
+    draw = np.random.default_rng(0)
+    return np.stack([expected_scores(scores, errors, draw) for _ in range(DRAWS)])
