@@ -123,7 +123,7 @@ class Dashboard:
 
     async def _query(self, request: Request) -> Response:
         query = await _body(request, _Query, '{"sql": "select …"}')
-        result = await anyio.to_thread.run_sync(run_sql, self._storage.spare, query.sql, limiter=self._queries)
+        result = await anyio.to_thread.run_sync(run_sql, self._storage.query_url, query.sql, limiter=self._queries)
         return Response(to_json(result), media_type="application/json")
 
     async def _annotate(self, request: Request) -> Response:

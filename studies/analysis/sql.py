@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -58,11 +58,6 @@ class Limits:
         if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
             raise QueryError(f"the timeout must be above 0 seconds; got {self.seconds}.")
 
-    @property
-    def overrun(self) -> QueryError:
-        """Error of a query that took too long."""
-        return QueryError(f"a query may take {self.seconds:g} s; this one was stopped. Ask for less, or allow more.")
-
 
 NO_LIMITS = Limits()
 
@@ -101,74 +96,39 @@ def _end_with_main_thread() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-class QueryProcess:
-    """Started process that waits for one query; it ends with this process at the latest."""
+def _messages(address: StorageAddress, request: dict[str, Any]) -> Generator[Sequence[Any]]:
+    """Yield the messages of a process that answers a query; ``("ended", CODE)`` if it ends before.
 
-    def __init__(self, url: str) -> None:
-        """Start a process for a storage; for a server it loads the driver."""
-        path = [] if StorageAddress.parse(url).file else sys.path
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", sql_process.__file__, *path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for this process
-        )
-        _RUNNING.add(self._process)
-        _end_with_main_thread()
-        self._stdin, self._stdout = cast("tuple[IO[bytes], IO[bytes]]", (self._process.stdin, self._process.stdout))
-
-    def ask(self, request: dict[str, Any]) -> Iterator[Sequence[Any]]:
-        """Send the request and yield the messages of the answer; ``("ended", CODE)`` if the process ends before."""
+    It ends with this process at the latest. When no more messages are wanted it stops the query on its server first.
+    """
+    path = [] if address.file else sys.path  # of a server it loads the driver
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", sql_process.__file__, *path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for this process
+    )
+    _RUNNING.add(process)
+    _end_with_main_thread()
+    stdin, stdout = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
+    try:
         with suppress(EOFError, BrokenPipeError):
-            sql_process.send(self._stdin, request)
+            sql_process.send(stdin, request)
             while True:
-                yield sql_process.receive(self._stdout)
-        yield "ended", self._process.wait()
-
-    def close(self) -> None:
-        """End the process, after it has stopped the query on its server."""
-        try:
-            self._stdin.close()
-            self._process.wait(_SECONDS_TO_END)
-        except (BrokenPipeError, subprocess.TimeoutExpired):
-            pass
-        finally:
-            self._process.kill()
-            self._process.wait()
-            _RUNNING.discard(self._process)
-            self._stdout.close()
+                yield sql_process.receive(stdout)
+        yield "ended", process.wait()
+    finally:
+        with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            stdin.close()
+            process.wait(_SECONDS_TO_END)
+        process.kill()
+        process.wait()
+        _RUNNING.discard(process)
+        stdout.close()
 
 
-class SpareProcess:
-    """Process that waits for the next query of a storage, so that the query need not wait for its start."""
-
-    def __init__(self, url: str) -> None:
-        """Start nothing yet."""
-        self.url = url
-        self._lock = threading.Lock()
-        self._waiting: QueryProcess | None = None
-
-    def take(self) -> QueryProcess:
-        """Return the waiting process, or a new one."""
-        with self._lock:
-            taken, self._waiting = self._waiting, None
-        return taken or QueryProcess(self.url)
-
-    def prepare(self) -> None:
-        """Start a process if none is waiting."""
-        with self._lock:
-            self._waiting = self._waiting or QueryProcess(self.url)
-
-    def close(self) -> None:
-        """End the waiting process."""
-        if self._waiting is not None:
-            self.take().close()
-
-
-def run_query(
-    url: str, sql: str, limits: Limits = NO_LIMITS, start: Callable[[], QueryProcess] | None = None
-) -> QueryResult:
+def run_query(url: str, sql: str, limits: Limits = NO_LIMITS) -> QueryResult:
     """Return the result of one reading SQL statement; values are JSON-able, times ISO 8601 in UTC.
 
     An interruption (Ctrl-C) stops the statement in the database.
@@ -177,7 +137,6 @@ def run_query(
         url: URL of the storage.
         sql: SQL statement.
         limits: Limits of time and rows; `QueryResult.is_cut` is whether there are more rows.
-        start: Function that returns the process of the query; None to start one.
 
     Raises:
         QueryError: If it is not one reading statement, takes too long, or the database refuses it.
@@ -189,8 +148,8 @@ def run_query(
     if limits.seconds is None and not address.file:
         request["seconds"] = LONGEST_ON_A_SERVER_SECONDS
     rows: list[tuple[object, ...]] = []
-    with closing(start() if start else QueryProcess(url)) as asked:
-        for kind, *parts in asked.ask(request):
+    with closing(_messages(address, request)) as messages:
+        for kind, *parts in messages:
             if kind == "done":
                 columns, is_cut = parts
                 return QueryResult(columns=tuple(columns), rows=tuple(rows), is_cut=is_cut)
@@ -234,7 +193,8 @@ def _checked_first_word(sql: str, allowed: Sequence[str]) -> str:
 def _error(kind: str, said: Any, limits: Limits, address: StorageAddress) -> StudiesError:
     """Return the error of a query from the last message of its process."""
     if limits.seconds is not None and (kind == "time" or said == -signal.SIGALRM):
-        return limits.overrun
+        text = f"a query may take {limits.seconds:g} s; this one was stopped. Ask for less, or allow more."
+        return QueryError(text)
     if kind == "storage":
         return connection_error(message_line(said), address)
     if kind == "damaged":

@@ -5,7 +5,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from dashboards.web.cache.study import WatchedStudy
-from studies.analysis.sql import SpareProcess
 from studies.errors import UnknownStudyError, WishError
 from studies.ledger.ledger import Ledger
 from studies.maintenance import delete_study, rename_study
@@ -23,8 +22,8 @@ class WatchedStorage:
     def __init__(self, url: str, query_url: str = "") -> None:
         """Open no connection yet."""
         self.url = url
-        self.spare = SpareProcess(query_url or url)
-        """Process for the next SQL query."""
+        self.query_url = query_url or url
+        """URL for SQL queries."""
         self.session = secrets.token_hex(8)
         """Random id of the process; versions are valid only within it."""
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dashboard")
@@ -109,7 +108,6 @@ class WatchedStorage:
 
     def close(self) -> None:
         """Stop computations and close all connections."""
-        self.spare.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
         if self._ledger is not None:
             self._ledger.close()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dashboards.web.pages.page import Page, PageRequest
-from studies.analysis.sql import Limits, SpareProcess, run_query
+from studies.analysis.sql import Limits, run_query
 from studies.ledger.tables import METADATA
 from studies.ledger.views import VIEWS
 
@@ -11,12 +11,9 @@ MOST_CHARACTERS = 20_000
 LIMITS = Limits(rows=1000, seconds=10.0, size_bytes=10_000_000, memory_bytes=1 << 28, refuses_superuser=True)
 
 
-def run_sql(spare: SpareProcess, sql: str) -> dict[str, object]:
+def run_sql(url: str, sql: str) -> dict[str, object]:
     """Return the first rows of a query's result."""
-    try:
-        found = run_query(spare.url, sql, LIMITS, spare.take)
-    finally:
-        spare.prepare()
+    found = run_query(url, sql, LIMITS)
     return {"columns": found.columns, "rows": found.rows, "is_cut": found.is_cut}
 
 

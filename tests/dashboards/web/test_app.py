@@ -106,7 +106,7 @@ def test_a_question_that_is_none_is_refused(asker):
 def test_fifty_slow_queries_hold_up_no_page(asker, monkeypatch):
     begun, is_over = threading.Semaphore(0), threading.Event()
 
-    def slow(spare: object, sql: str) -> dict[str, object]:
+    def slow(url: str, sql: str) -> dict[str, object]:
         begun.release()
         assert is_over.wait(60)
         return {"rows": [[sql]]}
