@@ -3,11 +3,13 @@
 ``make reference`` writes them again, and the names of forms and gates that the README lacks into its table.
 """
 
+import ast
 import dataclasses
 import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,10 @@ from search_space.rules import RULES
 from search_space.words.dimensions import SideDimensions
 from search_space.words.ports import PORT_NAMES
 from studies import records
+from studies.ledger import tables as ledger_tables
 from studies.ledger.tables import METADATA
-from studies.ledger.views import VIEWS, DatabaseView
+from studies.ledger.views import VIEWS
+from studies.ledger.views import about as about_view
 from studies.study_file import Specification
 
 FOLDER = Path(__file__).parent / "reference"
@@ -101,11 +105,15 @@ def attributes(cls: type) -> dict[str, str]:
     """What a docstring says of each attribute; those of bases too."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        section = re.search(r"^Attributes:\n((?:    .*\n?|\n)+)", inspect.cleandoc(base.__doc__ or ""), re.MULTILINE)
-        if section:
-            entries = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", section[1], re.MULTILINE)
-            found |= {name: code(" ".join(text.split())) for name, text in entries}
+        found |= {name: code(text) for name, text in documented_names(base, "Attributes")}
     return found
+
+
+def documented_names(documented: object, title: str) -> list[tuple[str, str]]:
+    """Names and texts of a section of a docstring."""
+    found = re.search(rf"^{title}:\n((?:    .*\n?|\n)+)", inspect.cleandoc(documented.__doc__ or ""), re.MULTILINE)
+    entries = re.findall(r"^    (\w+): (.*(?:\n {6,}.*)*)", found[1], re.MULTILINE) if found else ()
+    return [(name, " ".join(text.split())) for name, text in entries]
 
 
 def defaults(cls: Any) -> Iterator[tuple[str, object, object]]:
@@ -261,7 +269,7 @@ def _documented(thing: object) -> str:
 
 def database() -> str:
     """The tables of the ledger."""
-    parts = []
+    parts, abouts = [], _about_tables()
     for each in METADATA.sorted_tables:
         keys = {column.name for column in each.primary_key}
         meanings = _meanings(each.name)
@@ -279,7 +287,7 @@ def database() -> str:
                 )
             )
         columns = table(("column", "type", "may be null", "", "meaning"), rows)
-        parts.append(f"## `{each.name}`\n\n{each.info['about']}\n\n{columns}")
+        parts.append(f"## `{each.name}`\n\n{abouts[each.name]}\n\n{columns}")
     about = (
         "The same tables and views stand in SQLite and in PostgreSQL; times are UTC. `deltaspace query` reads them: "
         "[twenty questions](../how-to/ask-the-database.md)."
@@ -288,9 +296,19 @@ def database() -> str:
     return page("The database", about, "# Views", *map(_view, VIEWS), f"# Tables\n\n{tables}", *parts)
 
 
-def _view(view: DatabaseView) -> str:
-    rows = ((f"`{name}`", meaning) for name, meaning in view.columns.items())
-    return f"## `{view.name}` (view)\n\n{view.about}\n\n{table(('column', 'meaning'), rows)}"
+def _about_tables() -> dict[str, str]:
+    """The string after each table in the source, by the name of the table."""
+    found = {}
+    for one, following in pairwise(ast.parse(inspect.getsource(ledger_tables)).body):
+        if isinstance(one, ast.Assign) and isinstance(following, ast.Expr):
+            assigned = getattr(ledger_tables, ast.unparse(one.targets[0]))
+            found[getattr(assigned, "name", "")] = ast.literal_eval(following.value)
+    return found
+
+
+def _view(view: str) -> str:
+    rows = ((f"`{name}`", meaning) for name, meaning in documented_names(VIEWS[view], "Columns"))
+    return f"## `{view}` (view)\n\n{about_view(view)}\n\n{table(('column', 'meaning'), rows)}"
 
 
 def _meanings(table_name: str) -> dict[str, str]:

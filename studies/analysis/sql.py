@@ -219,7 +219,6 @@ def _refused(message: str) -> str:
     if any(sign in line for sign in ("not authorized", "readonly", "read-only")):
         return f"a query must only read; the database refuses this one ({line})."
     if "no such table" in line or ("relation" in line and "does not exist" in line):
-        views = ", ".join(view.name for view in VIEWS)
-        known = f"Its views: {views}. Its tables: {', '.join(sorted(METADATA.tables))}."
+        known = f"Its views: {', '.join(VIEWS)}. Its tables: {', '.join(sorted(METADATA.tables))}."
         return f"the database refuses the query: {line}. {known}"
     return f"the database refuses the query: {line}."

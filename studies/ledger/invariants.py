@@ -21,7 +21,7 @@ from studies.records.study import EventRecord, StudyRecord
 from studies.records.trial import AttemptRecord, TrialRecord, TrialState
 from trial_runner.requests import Reading
 
-_OWN = {*METADATA.tables, *(view.name for view in VIEWS)}
+_OWN = {*METADATA.tables, *VIEWS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,7 +122,7 @@ def _create(connection: Connection, shown: str) -> None:
     if version_of(connection) is not None:
         return
     inspector = inspect(connection)
-    ours = {*METADATA.tables, *(view.name for view in VIEWS)}
+    ours = {*METADATA.tables, *VIEWS}
     taken = sorted({*inspector.get_table_names(), *inspector.get_view_names()} & ours)
     if taken:  # Optuna, for one, has tables of the same names
         raise StorageError(

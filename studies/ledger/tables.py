@@ -6,31 +6,9 @@ Rows never leave this package; see `studies.records` for the values that do.
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, event, text
+from sqlalchemy import Connection, Dialect, event, schema, text, types
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import (
-    CheckConstraint,
-    Column,
-    CreateIndex,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    MetaData,
-    Table,
-    UniqueConstraint,
-)
-from sqlalchemy.types import (
-    JSON,
-    BigInteger,
-    DateTime,
-    Double,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-    TypeDecorator,
-    TypeEngine,
-)
+from sqlalchemy.schema import CheckConstraint, Column, ForeignKey, Index, Table
 
 from studies.errors import DamagedError
 
@@ -41,8 +19,8 @@ ORIGINS = "('published', 'proposed', 'replicate')"
 REPLICATES = "(origin = 'replicate') = (replicate_of IS NOT NULL) AND replicate_of BETWEEN 0 AND number - 1"
 
 
-@compiles(CreateIndex, "postgresql")
-def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
+@compiles(schema.CreateIndex, "postgresql")
+def _create_index(create: schema.CreateIndex, compiler: Any, **options: Any) -> str:
     """Return a partial index with the condition for SQLite; PostgreSQL's dialect is imported when needed."""
     index = create.element
     index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
@@ -52,15 +30,15 @@ def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
 _MOST_CHARACTERS = 64
 
 
-class UtcTime(TypeDecorator[datetime]):
+class UtcTime(types.TypeDecorator[datetime]):
     """Aware time in UTC; on SQLite a text of fixed width that ends in ``+00:00``, so that it sorts."""
 
-    impl = DateTime
+    impl = types.DateTime
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+    def load_dialect_impl(self, dialect: Dialect) -> types.TypeEngine[Any]:
         """Return a text type on SQLite, a timestamp with time zone elsewhere."""
-        return dialect.type_descriptor(String(32) if dialect.name == "sqlite" else DateTime(timezone=True))
+        return dialect.type_descriptor(types.String(32) if dialect.name == "sqlite" else types.DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         """Convert a time for the database."""
@@ -86,7 +64,7 @@ class UtcTime(TypeDecorator[datetime]):
             raise DamagedError.of("a time", error) from error
 
 
-METADATA = MetaData(
+METADATA = schema.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -100,56 +78,56 @@ METADATA = MetaData(
 VERSIONS = Table(
     "deltaspace_version",
     METADATA,
-    Column("version_num", String(32), primary_key=True),
-    info={"about": "The version of the tables, as Alembic stamps it; other programs have stamps of their own."},
+    Column("version_num", types.String(32), primary_key=True),
 )
+"""The version of the tables, as Alembic stamps it; other programs have stamps of their own."""
 
 STUDIES = Table(
     "studies",
     METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, unique=True, nullable=False),
-    Column("specification", JSON(none_as_null=True), nullable=False),
-    Column("backbone", Text, nullable=False),
-    Column("backbone_parameters", BigInteger, nullable=False),
-    Column("budget_parameters", BigInteger, nullable=False),
-    Column("metric", Text, nullable=False),
-    Column("seed", BigInteger, nullable=False),
-    Column("epoch", Integer, nullable=False),
+    Column("id", types.Integer, primary_key=True),
+    Column("name", types.Text, unique=True, nullable=False),
+    Column("specification", types.JSON(none_as_null=True), nullable=False),
+    Column("backbone", types.Text, nullable=False),
+    Column("backbone_parameters", types.BigInteger, nullable=False),
+    Column("budget_parameters", types.BigInteger, nullable=False),
+    Column("metric", types.Text, nullable=False),
+    Column("seed", types.BigInteger, nullable=False),
+    Column("epoch", types.Integer, nullable=False),
     Column("created_at", UtcTime, nullable=False),
-    Column("kind", Text, server_default="search", nullable=False),
-    Column("parent_id", Integer, ForeignKey("studies.id")),
-    Column("folder", Text),
-    Column("holder", Text),
+    Column("kind", types.Text, server_default="search", nullable=False),
+    Column("parent_id", types.Integer, ForeignKey("studies.id")),
+    Column("folder", types.Text),
+    Column("holder", types.Text),
     Column("held_until", UtcTime),
     CheckConstraint("epoch >= 0", name="epoch"),
     CheckConstraint("backbone_parameters > 0 AND budget_parameters > 0", name="parameters"),
     CheckConstraint("kind IN ('search', 'confirmation')", name="kind"),
     CheckConstraint("(kind = 'confirmation') = (parent_id IS NOT NULL)", name="parent_exactly_of_confirmations"),
-    info={"about": "A study; its epoch is the number of the keeper that may write."},
 )
+"""A study; its epoch is the number of the keeper that may write."""
 
 CONFIRMATIONS = Table(
     "confirmations",
     METADATA,
-    Column("study_id", Integer, ForeignKey("studies.id"), primary_key=True),
-    Column("top", Integer, nullable=False),
-    Column("against", JSON(none_as_null=True), nullable=False),
-    Column("seeds", JSON(none_as_null=True), nullable=False),
-    Column("contenders", JSON(none_as_null=True), nullable=False),
-    Column("left_out", JSON(none_as_null=True), nullable=False),
-    Column("most_parameters", BigInteger),
+    Column("study_id", types.Integer, ForeignKey("studies.id"), primary_key=True),
+    Column("top", types.Integer, nullable=False),
+    Column("against", types.JSON(none_as_null=True), nullable=False),
+    Column("seeds", types.JSON(none_as_null=True), nullable=False),
+    Column("contenders", types.JSON(none_as_null=True), nullable=False),
+    Column("left_out", types.JSON(none_as_null=True), nullable=False),
+    Column("most_parameters", types.BigInteger),
     CheckConstraint("top >= 1", name="top"),
     CheckConstraint("most_parameters >= 0", name="most_parameters"),
-    info={"about": "What a confirmation was asked for, and whom it trains."},
 )
+"""What a confirmation was asked for, and whom it trains."""
 
 
 def _dimensions(site: str) -> list[Column[Any]]:
     """Return the columns of the edits at a kind of sublayer, null without edits."""
-    kinds = {"bottleneck": Integer, "scale": Double, "learning_rate": Double}
+    kinds = {"bottleneck": types.Integer, "scale": types.Double, "learning_rate": types.Double}
     names = ("form", "write", "insertion", "gate", "heads", "bottleneck", "activation", "scale", "learning_rate")
-    return [Column(f"{site}_{name}", kinds.get(name, Text)) for name in names]
+    return [Column(f"{site}_{name}", kinds.get(name, types.Text)) for name in names]
 
 
 def _all_or_none(site: str) -> CheckConstraint:
@@ -164,34 +142,34 @@ def _all_or_none(site: str) -> CheckConstraint:
 TRIALS = Table(
     "trials",
     METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("study_id", Integer, ForeignKey("studies.id"), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("score", Double),
-    Column("reason", Text),
-    Column("steps", Integer, nullable=False),
-    Column("last_score", Double),
-    Column("attempt", Integer, nullable=False),
-    Column("origin", Text, nullable=False),
-    Column("method", Text),
-    Column("description", Text, nullable=False),
+    Column("id", types.Integer, primary_key=True),
+    Column("study_id", types.Integer, ForeignKey("studies.id"), nullable=False),
+    Column("number", types.Integer, nullable=False),
+    Column("state", types.Text, nullable=False),
+    Column("score", types.Double),
+    Column("reason", types.Text),
+    Column("steps", types.Integer, nullable=False),
+    Column("last_score", types.Double),
+    Column("attempt", types.Integer, nullable=False),
+    Column("origin", types.Text, nullable=False),
+    Column("method", types.Text),
+    Column("description", types.Text, nullable=False),
     *_dimensions("attention"),
     *_dimensions("ffn"),
-    Column("attention_share", Double, nullable=False),
-    Column("stored_parameters", BigInteger, nullable=False),
-    Column("trained_parameters", BigInteger, nullable=False),
-    Column("head_parameters", BigInteger, nullable=False),
-    Column("seed", BigInteger, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("configuration", JSON(none_as_null=True), nullable=False),
-    Column("proposal", JSON(none_as_null=True), nullable=False),
+    Column("attention_share", types.Double, nullable=False),
+    Column("stored_parameters", types.BigInteger, nullable=False),
+    Column("trained_parameters", types.BigInteger, nullable=False),
+    Column("head_parameters", types.BigInteger, nullable=False),
+    Column("seed", types.BigInteger, nullable=False),
+    Column("fingerprint", types.Text, nullable=False),
+    Column("configuration", types.JSON(none_as_null=True), nullable=False),
+    Column("proposal", types.JSON(none_as_null=True), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("replicate_of", Integer),
-    Column("extra_flops", BigInteger),
-    UniqueConstraint("study_id", "number"),
-    UniqueConstraint("study_id", "fingerprint"),
+    Column("replicate_of", types.Integer),
+    Column("extra_flops", types.BigInteger),
+    schema.UniqueConstraint("study_id", "number"),
+    schema.UniqueConstraint("study_id", "fingerprint"),
     Index(None, "study_id", "state"),
     CheckConstraint("number >= 0", name="number"),
     CheckConstraint("state IN ('queued', 'running', 'complete', 'pruned', 'failed')", name="state"),
@@ -209,90 +187,88 @@ TRIALS = Table(
     _all_or_none("ffn"),
     CheckConstraint(REPLICATES, name="replicate_of_exactly_of_replicates"),
     CheckConstraint("extra_flops >= 0", name="extra_flops"),
-    info={
-        "about": "A trial, with one column per design dimension. A terminal row never changes (a trigger sees to it)."
-    },
 )
+"""A trial, with one column per design dimension. A terminal row never changes (a trigger sees to it)."""
 
 ATTEMPTS = Table(
     "attempts",
     METADATA,
-    Column("trial_id", Integer, ForeignKey("trials.id"), primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("worker", Text, nullable=False),
+    Column("trial_id", types.Integer, ForeignKey("trials.id"), primary_key=True),
+    Column("attempt", types.Integer, primary_key=True, autoincrement=False),
+    Column("worker", types.Text, nullable=False),
     Column("lease_expires_at", UtcTime, nullable=False),
     Column("started_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("ending", Text),
+    Column("ending", types.Text),
     CheckConstraint("attempt >= 1", name="attempt"),
     CheckConstraint("ending IN ('complete', 'pruned', 'failed', 'lost')", name="ending"),
     CheckConstraint("(ending IS NULL) = (ended_at IS NULL)", name="ended_exactly_with_ending"),
     Index("uq_attempts_one_open", "trial_id", unique=True, sqlite_where=text("ended_at IS NULL")),
     Index("uq_attempts_one_final", "trial_id", unique=True, sqlite_where=text(f"ending IN {_TERMINAL}")),
-    info={"about": "One execution of a trial: at most one is open, at most one ends the trial."},
 )
+"""One execution of a trial: at most one is open, at most one ends the trial."""
 
 READINGS = Table(
     "readings",
     METADATA,
-    Column("trial_id", Integer, primary_key=True, autoincrement=False),
-    Column("step", Integer, primary_key=True, autoincrement=False),
-    Column("attempt", Integer, nullable=False),
-    Column("score", Double, nullable=False),
-    Column("metrics", JSON(none_as_null=True), nullable=False),
-    Column("train_loss", Double, nullable=False),
-    Column("seconds", Double, nullable=False),
-    Column("rung", Integer),
+    Column("trial_id", types.Integer, primary_key=True, autoincrement=False),
+    Column("step", types.Integer, primary_key=True, autoincrement=False),
+    Column("attempt", types.Integer, nullable=False),
+    Column("score", types.Double, nullable=False),
+    Column("metrics", types.JSON(none_as_null=True), nullable=False),
+    Column("train_loss", types.Double, nullable=False),
+    Column("seconds", types.Double, nullable=False),
+    Column("rung", types.Integer),
     Column("heard_at", UtcTime),
-    ForeignKeyConstraint(["trial_id", "attempt"], ["attempts.trial_id", "attempts.attempt"]),
+    schema.ForeignKeyConstraint(["trial_id", "attempt"], ["attempts.trial_id", "attempts.attempt"]),
     CheckConstraint("step >= 1", name="step"),
     CheckConstraint("rung >= 0", name="rung"),
     CheckConstraint(f"score BETWEEN -{_LARGEST} AND {_LARGEST}", name="score_is_finite"),
     CheckConstraint(f"train_loss BETWEEN -{_LARGEST} AND {_LARGEST}", name="train_loss_is_finite"),
     CheckConstraint(f"seconds BETWEEN 0 AND {_LARGEST}", name="seconds"),
     sqlite_with_rowid=False,
-    info={"about": "A validation measurement; one per trial and step."},
 )
+"""A validation measurement; one per trial and step."""
 
 EXAMPLES = Table(
     "examples",
     METADATA,
-    Column("trial_id", Integer, primary_key=True, autoincrement=False),
-    Column("step", Integer, primary_key=True, autoincrement=False),
-    Column("losses", LargeBinary, nullable=False),
-    Column("correct", LargeBinary),
-    ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
+    Column("trial_id", types.Integer, primary_key=True, autoincrement=False),
+    Column("step", types.Integer, primary_key=True, autoincrement=False),
+    Column("losses", types.LargeBinary, nullable=False),
+    Column("correct", types.LargeBinary),
+    schema.ForeignKeyConstraint(["trial_id", "step"], ["readings.trial_id", "readings.step"]),
     CheckConstraint("length(losses) > 0", name="losses"),
-    info={"about": "What a reading measured of each example: its loss, half a float, and a bit where it was right."},
 )
+"""What a reading measured of each example: its loss, half a float, and a bit where it was right."""
 
 ARTEFACTS = Table(
     "artefacts",
     METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("trial_id", Integer, ForeignKey("trials.id"), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("step", Integer, nullable=False),
-    Column("path", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("size_bytes", BigInteger, nullable=False),
-    UniqueConstraint("trial_id", "kind", "step"),
+    Column("id", types.Integer, primary_key=True),
+    Column("trial_id", types.Integer, ForeignKey("trials.id"), nullable=False),
+    Column("kind", types.Text, nullable=False),
+    Column("step", types.Integer, nullable=False),
+    Column("path", types.Text, nullable=False),
+    Column("sha256", types.Text, nullable=False),
+    Column("size_bytes", types.BigInteger, nullable=False),
+    schema.UniqueConstraint("trial_id", "kind", "step"),
     CheckConstraint("kind IN ('snapshot', 'delta')", name="kind"),
     CheckConstraint("step >= 0 AND size_bytes >= 0", name="sizes"),
-    info={"about": "A file that belongs to a trial."},
 )
+"""A file that belongs to a trial."""
 
 EVENTS = Table(
     "events",
     METADATA,
-    Column("id", Integer, primary_key=True),
-    Column("study_id", Integer, ForeignKey("studies.id"), index=True, nullable=False),
+    Column("id", types.Integer, primary_key=True),
+    Column("study_id", types.Integer, ForeignKey("studies.id"), index=True, nullable=False),
     Column("at", UtcTime, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("trial", Integer),
-    Column("text", Text, nullable=False),
-    info={"about": "Something worth knowing later."},
+    Column("kind", types.Text, nullable=False),
+    Column("trial", types.Integer),
+    Column("text", types.Text, nullable=False),
 )
+"""Something worth knowing later."""
 
 _FINAL_TRIGGERS = {
     "sqlite": (

@@ -6,24 +6,9 @@ existing ones. Expectations of the surrogate are not available in SQL; `studies.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import getdoc
 
 from sqlalchemy import Connection
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseView:
-    """View of the ledger.
-
-    Attributes:
-        about: Meaning of a row.
-        columns: Meaning of each column, in order; the last is the key of ``trials`` where a row belongs to one trial.
-        select: Function from the JSON dialect to the statement.
-    """
-
-    name: str
-    about: str
-    columns: Mapping[str, str]
-    select: "Callable[[Json], str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +47,6 @@ def _listed(path: Sequence[str]) -> str:
     return f"{{{','.join(path)}}}"
 
 
-_STUDY = "Name of the study."
-_TRIAL = "Number of the trial."
-_TRIAL_ID = "Its key in `trials`; `JOIN … USING (trial_id)` puts two views together."
-_METHOD = "Published method that was resized, or `discovered`."
-_OF_BUDGET = "Stored parameters per parameter of the budget."
-_OF_BACKBONE = "Stored parameters per parameter of the backbone."
 _NEWEST = "coalesce(trials.score, trials.last_score)"
 _NAMED = "coalesce(trials.method, 'discovered')"
 _SHARES = (
@@ -85,6 +64,32 @@ _MEAN = "coalesce(again.score, trials.last_score)"
 
 
 def _leaderboard(_: Json) -> str:
+    """Return the query of `leaderboard`.
+
+    The trials of every study that have ended, best first; replicates count for the trials that they repeat. Complete
+    trials come first, by score. The best of many scores is partly luck: `deltaspace show` goes by what the search model
+    expects of a trial, which SQL cannot; before there are twelve, by score, too.
+
+    Columns:
+        study: Name of the study.
+        place: 1, 2, 3, … in its study.
+        trial: Number of the trial.
+        method: Published method that was resized, or `discovered`.
+        description: What the configuration is, in words.
+        state: `complete`, `pruned` or `failed`.
+        score: Final score of a complete trial, the mean over its seeds; newest score of others; null without a reading.
+        steps: Optimiser steps at which the score was measured.
+        seeds: How often it was trained to the end, replicates with other seeds included.
+        first_score: Final score of its first training; null unless that is complete.
+        stored_parameters: Trainable parameters that must be kept.
+        budget_fraction: Stored parameters per parameter of the budget.
+        backbone_fraction: Stored parameters per parameter of the backbone.
+        attention_share: Share of the stored parameters at attention, in [0, 1].
+        attention_learning_rate: Peak learning rate; null without edits at attention.
+        ffn_learning_rate: Peak learning rate; null without edits at the FFN.
+        reason: Why it was pruned or failed.
+        trial_id: Its key in `trials`; `JOIN … USING (trial_id)` puts two views together.
+    """
     by_state = "CASE trials.state WHEN 'complete' THEN 0 WHEN 'pruned' THEN 1 ELSE 2 END"
     by_progress = "CASE trials.state WHEN 'complete' THEN 0 ELSE -trials.steps END"
     return (
@@ -98,6 +103,30 @@ def _leaderboard(_: Json) -> str:
 
 
 def _configurations(json: Json) -> str:
+    """Return the query of `configurations`.
+
+    What every trial changes: a row per edit. A side may have two edits; the task head alone has no row.
+
+    Columns:
+        study: Name of the study.
+        trial: Number of the trial.
+        edit: 1, 2, 3, … in its trial.
+        side: `attention`, or `ffn` for everything else.
+        site: Kind of sublayers: `attn` (every attention), `enc_self`, `dec_self`, `cross`, `ffn`, `stack`, `embed` or
+            `global`.
+        layers: Blocks of the edit: `all`, `range`, `spindle` or `pattern`; `trials.configuration` has which.
+        write: Modified representation.
+        read: What the form is computed of; null for constants.
+        insertion: `sequential` where it reads what it writes, else `parallel`.
+        form: Functional form.
+        activation: Nonlinearity; null without one.
+        gate: Composition function.
+        heads: Blocks of the form: `single`, `query_heads` or `key_value_heads`.
+        bottleneck: Prefix length, adapter bottleneck or rank; null without one.
+        scale: Fixed scale; null without one.
+        trial_id: Its key in `trials`; `JOIN … USING (trial_id)` puts two views together.
+    """
+
     def of(*path: str, kind: str = "TEXT") -> str:
         return json.of("edit.value", *path, kind=kind)
 
@@ -115,6 +144,24 @@ def _configurations(json: Json) -> str:
 
 
 def _curves(json: Json) -> str:
+    """Return the query of `curves`.
+
+    What was measured of every trial on the way: a row per reading.
+
+    Columns:
+        study: Name of the study.
+        trial: Number of the trial.
+        step: Optimiser steps done.
+        rung: Index of the rung that the step belongs to; null between rungs.
+        attempt: Attempt that measured it first.
+        score: Score on the validation split; higher is better.
+        validation_loss: Loss on the validation split; null where it was not finite.
+        train_loss: Mean training loss over the steps since the last reading.
+        seconds: Compute time of the trial so far.
+        heard_at: When the keeper was told of it, UTC; null where it was not recorded.
+        state: State of the trial.
+        trial_id: Its key in `trials`; `JOIN … USING (trial_id)` puts two views together.
+    """
     loss = json.of("readings.metrics", "validation_loss", kind="DOUBLE PRECISION")
     return (
         "SELECT studies.name AS study, trials.number AS trial, readings.step, readings.rung, readings.attempt, "
@@ -126,6 +173,31 @@ def _curves(json: Json) -> str:
 
 
 def _budget_use(_: Json) -> str:
+    """Return the query of `budget_use`.
+
+    What every trial spends: parameters at either side, FLOPs at inference, steps and time of training.
+
+    Columns:
+        study: Name of the study.
+        trial: Number of the trial.
+        method: Published method that was resized, or `discovered`.
+        state: Where it stands.
+        score: Final score of a complete trial, the mean over its seeds (of a replicate its own), newest score of
+            others; null without a reading.
+        budget_parameters: Most stored parameters of a configuration of the study.
+        stored_parameters: Trainable parameters that must be kept.
+        budget_fraction: Stored parameters per parameter of the budget.
+        backbone_fraction: Stored parameters per parameter of the backbone.
+        attention_parameters: Stored parameters at attention.
+        ffn_parameters: Stored parameters everywhere else.
+        attention_share: Share of the stored parameters at attention, in [0, 1].
+        trained_parameters: Trainable parameters during training.
+        head_parameters: Parameters of the task head, outside the budget.
+        extra_flops: FLOPs per token that it adds at inference; null where it was not recorded.
+        steps: Optimiser steps of its newest reading; 0 without one.
+        seconds: Compute time up to its newest reading.
+        trial_id: Its key in `trials`; `JOIN … USING (trial_id)` puts two views together.
+    """
     at_attention = "CAST(round(trials.attention_share * trials.stored_parameters) AS BIGINT)"
     return (
         f"SELECT studies.name AS study, trials.number AS trial, {_NAMED} AS method, trials.state, "
@@ -139,6 +211,38 @@ def _budget_use(_: Json) -> str:
 
 
 def _confirmation_results(json: Json) -> str:
+    """Return the query of `confirmation_results`.
+
+    How the contenders of every confirmation did on the test split: a row each. The table `confirmations` has what was
+    asked for; a view cannot have the name of a table. Differences are those that `deltaspace confirm` and `show` print:
+    the first contender minus this baseline, or this step of an ablation minus the one before. They are null until all
+    trials have ended, and of contenders that are no baseline.
+
+    Columns:
+        study: Name of the study that is confirmed.
+        confirmation: Name of the confirmation.
+        place: 1, 2, 3, … among the contenders: the best configurations first, best first.
+        label: The published method, else `trial 17`.
+        kind: `top` for the best configurations of the study, `baseline`, or `path` of an ablation.
+        trial: Number of the trial of the study that it repeats; null for a baseline that it has not completed.
+        change: Change from the next contender in an ablation; else null.
+        validation_score: What that trial scored in the search, the mean over its seeds.
+        planned: Seeds that were asked for.
+        seeds: Seeds with which it is complete.
+        mean: Mean of its scores on the test split; null while there are none.
+        deviation: Sample standard deviation of them; null with fewer than two.
+        lowest: Lowest of them.
+        highest: Highest of them.
+        optimism: `validation_score` minus `mean`.
+        difference: Difference in the mean over the seeds that both have.
+        low: Lower end of its 95% interval, a bootstrap of pairs.
+        high: Upper end of it.
+        p_value: Two-sided, of a permutation test of this difference alone.
+        adjusted_p: The same by Holm for all differences of the confirmation.
+        pairs: Seeds that both have.
+        verdict: What the first does to the other: `beats`, `ties`, `not shown`, `loses` or `undecided`.
+    """
+
     def of(*path: str, kind: str = "TEXT") -> str:
         return json.of("contender.value", *path, kind=kind)
 
@@ -174,6 +278,24 @@ def _confirmation_results(json: Json) -> str:
 
 
 def _fronts(_: Json) -> str:
+    """Return the query of `fronts`.
+
+    Complete trials that score more than all that are no larger; `deltaspace show` goes by estimates. A trial can be on
+    the front of either objective.
+
+    Columns:
+        study: Name of the study.
+        objective: What is to be small: `parameters` or `extra_flops`.
+        trial: Number of the trial.
+        method: Published method that was resized, or `discovered`.
+        description: What the configuration is, in words.
+        score: Final score, the mean over its seeds.
+        size: Its stored parameters, or its extra FLOPs per token.
+        budget_fraction: Stored parameters per parameter of the budget.
+        backbone_fraction: Stored parameters per parameter of the backbone.
+        trial_id: Its key in `trials`; `JOIN … USING (trial_id)` puts two views together.
+    """
+
     def over(objective: str, size: str) -> str:
         return (
             f"SELECT studies.name AS study, '{objective}' AS objective, trials.number AS trial, {_NAMED} AS method, "
@@ -188,175 +310,33 @@ def _fronts(_: Json) -> str:
     return f"SELECT {columns} FROM ({both}) AS sized WHERE before IS NULL OR score > before"
 
 
-VIEWS: tuple[DatabaseView, ...] = (
-    DatabaseView(
-        name="leaderboard",
-        about=(
-            "The trials of every study that have ended, best first; replicates count for the trials that they repeat. "
-            "Complete trials come first, by score. The best of many scores is partly luck: `deltaspace show` goes by "
-            "what the search model expects of a trial, which SQL cannot; before there are twelve, by score, too."
-        ),
-        columns={
-            "study": _STUDY,
-            "place": "1, 2, 3, … in its study.",
-            "trial": _TRIAL,
-            "method": _METHOD,
-            "description": "What the configuration is, in words.",
-            "state": "`complete`, `pruned` or `failed`.",
-            "score": "Final score of a complete trial, the mean over its seeds; newest score of others; null without "
-            "a reading.",
-            "steps": "Optimiser steps at which the score was measured.",
-            "seeds": "How often it was trained to the end, replicates with other seeds included.",
-            "first_score": "Final score of its first training; null unless that is complete.",
-            "stored_parameters": "Trainable parameters that must be kept.",
-            "budget_fraction": _OF_BUDGET,
-            "backbone_fraction": _OF_BACKBONE,
-            "attention_share": "Share of the stored parameters at attention, in [0, 1].",
-            "attention_learning_rate": "Peak learning rate; null without edits at attention.",
-            "ffn_learning_rate": "Peak learning rate; null without edits at the FFN.",
-            "reason": "Why it was pruned or failed.",
-            "trial_id": _TRIAL_ID,
-        },
-        select=_leaderboard,
-    ),
-    DatabaseView(
-        name="configurations",
-        about="What every trial changes: a row per edit. A side may have two edits; the task head alone has no row.",
-        columns={
-            "study": _STUDY,
-            "trial": _TRIAL,
-            "edit": "1, 2, 3, … in its trial.",
-            "side": "`attention`, or `ffn` for everything else.",
-            "site": "Kind of sublayers: `attn` (every attention), `enc_self`, `dec_self`, `cross`, `ffn`, `stack`, "
-            "`embed` or `global`.",
-            "layers": "At which blocks: `all`, `range`, `spindle` or `pattern`; `trials.configuration` has which.",
-            "write": "Modified representation.",
-            "read": "What the form is computed of; null for constants.",
-            "insertion": "`sequential` where it reads what it writes, else `parallel`.",
-            "form": "Functional form.",
-            "activation": "Nonlinearity; null without one.",
-            "gate": "Composition function.",
-            "heads": "In how many blocks the form works: `single`, `query_heads` or `key_value_heads`.",
-            "bottleneck": "Prefix length, adapter bottleneck or rank; null without one.",
-            "scale": "Fixed scale; null without one.",
-            "trial_id": _TRIAL_ID,
-        },
-        select=_configurations,
-    ),
-    DatabaseView(
-        name="curves",
-        about="What was measured of every trial on the way: a row per reading.",
-        columns={
-            "study": _STUDY,
-            "trial": _TRIAL,
-            "step": "Optimiser steps done.",
-            "rung": "Index of the rung that the step belongs to; null between rungs.",
-            "attempt": "Attempt that measured it first.",
-            "score": "On the validation split; higher is better.",
-            "validation_loss": "On the validation split; null where it was not finite.",
-            "train_loss": "Mean training loss over the steps since the last reading.",
-            "seconds": "Compute time of the trial so far.",
-            "heard_at": "When the keeper was told of it, UTC; null where it was not recorded.",
-            "state": "Of the trial.",
-            "trial_id": _TRIAL_ID,
-        },
-        select=_curves,
-    ),
-    DatabaseView(
-        name="budget_use",
-        about="What every trial spends: parameters at either side, FLOPs at inference, steps and time of training.",
-        columns={
-            "study": _STUDY,
-            "trial": _TRIAL,
-            "method": _METHOD,
-            "state": "Where it stands.",
-            "score": (
-                "Final score of a complete trial, the mean over its seeds (of a replicate its own), newest score of "
-                "others; null without a reading."
-            ),
-            "budget_parameters": "Most stored parameters of a configuration of the study.",
-            "stored_parameters": "Trainable parameters that must be kept.",
-            "budget_fraction": _OF_BUDGET,
-            "backbone_fraction": _OF_BACKBONE,
-            "attention_parameters": "Stored parameters at attention.",
-            "ffn_parameters": "Stored parameters everywhere else.",
-            "attention_share": "Share of the stored parameters at attention, in [0, 1].",
-            "trained_parameters": "Trainable parameters during training.",
-            "head_parameters": "Parameters of the task head, outside the budget.",
-            "extra_flops": "FLOPs per token that it adds at inference; null where it was not recorded.",
-            "steps": "Optimiser steps of its newest reading; 0 without one.",
-            "seconds": "Compute time up to its newest reading.",
-            "trial_id": _TRIAL_ID,
-        },
-        select=_budget_use,
-    ),
-    DatabaseView(
-        name="confirmation_results",
-        about=(
-            "How the contenders of every confirmation did on the test split: a row each. The table `confirmations` has "
-            "what was asked for; a view cannot have the name of a table. Differences are those that `deltaspace "
-            "confirm` and `show` print: the first contender minus this baseline, or this step of an ablation minus the "
-            "one before. They are null until all trials have ended, and of contenders that are no baseline."
-        ),
-        columns={
-            "study": "Name of the study that is confirmed.",
-            "confirmation": "Name of the confirmation.",
-            "place": "1, 2, 3, … among the contenders: the best configurations first, best first.",
-            "label": "The published method, else `trial 17`.",
-            "kind": "`top` for the best configurations of the study, `baseline`, or `path` of an ablation.",
-            "trial": "Number of the trial of the study that it repeats; null for a baseline that it has not completed.",
-            "change": "Of an ablation: what it has changed of the next contender; else null.",
-            "validation_score": "What that trial scored in the search, the mean over its seeds.",
-            "planned": "Seeds that were asked for.",
-            "seeds": "Seeds with which it is complete.",
-            "mean": "Of its scores on the test split; null while there are none.",
-            "deviation": "Sample standard deviation of them; null with fewer than two.",
-            "lowest": "Of them.",
-            "highest": "Of them.",
-            "optimism": "`validation_score` minus `mean`.",
-            "difference": "In the mean over the seeds that both have.",
-            "low": "Lower end of its 95% interval, a bootstrap of pairs.",
-            "high": "Upper end of it.",
-            "p_value": "Two-sided, of a permutation test of this difference alone.",
-            "adjusted_p": "The same by Holm for all differences of the confirmation.",
-            "pairs": "Seeds that both have.",
-            "verdict": "What the first does to the other: `beats`, `ties`, `not shown`, `loses` or `undecided`.",
-        },
-        select=_confirmation_results,
-    ),
-    DatabaseView(
-        name="fronts",
-        about=(
-            "Complete trials that score more than all that are no larger; `deltaspace show` goes by estimates. A trial "
-            "can be on the front of either objective."
-        ),
-        columns={
-            "study": _STUDY,
-            "objective": "What is to be small: `parameters` or `extra_flops`.",
-            "trial": _TRIAL,
-            "method": _METHOD,
-            "description": "What the configuration is, in words.",
-            "score": "Final score, the mean over its seeds.",
-            "size": "Its stored parameters, or its extra FLOPs per token.",
-            "budget_fraction": _OF_BUDGET,
-            "backbone_fraction": _OF_BACKBONE,
-            "trial_id": _TRIAL_ID,
-        },
-        select=_fronts,
-    ),
-)
+VIEWS: Mapping[str, Callable[[Json], str]] = {
+    "leaderboard": _leaderboard,
+    "configurations": _configurations,
+    "curves": _curves,
+    "budget_use": _budget_use,
+    "confirmation_results": _confirmation_results,
+    "fronts": _fronts,
+}
+"""Functions from the JSON dialect to the query, by the names of the views; the docstrings document rows and columns."""
+
+
+def about(view: str) -> str:
+    """Return the meaning of a row of a view."""
+    _, paragraph, *_ = (getdoc(VIEWS[view]) or "").split("\n\n")
+    return " ".join(paragraph.split())
 
 
 def statements(dialect: str) -> tuple[str, ...]:
     """Return the statements that create the views on ``sqlite`` or ``postgresql``."""
     json = Json(dialect == "sqlite")
-    return tuple(f"CREATE VIEW {view.name} AS {view.select(json)}" for view in VIEWS)
+    return tuple(f"CREATE VIEW {name} AS {query_of(json)}" for name, query_of in VIEWS.items())
 
 
 def drop_views(connection: Connection) -> None:
     """Drop the views, which would prevent changes of tables."""
-    for view in VIEWS:
-        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {view.name}")
+    for name in VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
 
 
 def create_views(connection: Connection) -> None:

@@ -2,26 +2,20 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 from sqlalchemy import JSON, Column, Float, LargeBinary, Table
 from sqlalchemy import Integer as Whole
 
-from studies.analysis import predictions
-from studies.analysis.estimates import cached_estimates, estimates_of
-from studies.analysis.predictions import predictions_of
-from studies.ledger.ledger import Ledger
 from studies.ledger.tables import METADATA, UtcTime
 from studies.ledger.views import VIEWS
-from trial_runner.files import default_cache_folder
 
 LEFT_OUT = ("deltaspace_version", "calls")
 PLANTED_IN = {
@@ -135,7 +129,6 @@ def corruptions() -> Iterator[Damage]:
             )
     yield from _of_schema()
     yield from _of_folder()
-    yield Damage("cache: estimates of other scores", of_file=_estimate_others)
 
 
 def _of_columns() -> Iterator[Damage]:
@@ -198,10 +191,11 @@ def _of_examples() -> Iterator[Damage]:
 def _of_schema() -> Iterator[Damage]:
     """Yield views that return other numbers, and rules of the database that are gone or added."""
     for view in VIEWS:
-        select = ", ".join(f"NULL AS {name}" for name in view.columns)
+        columns = re.findall(r"^ {8}(\w+): ", VIEWS[view].__doc__ or "", re.MULTILINE)
+        select = ", ".join(f"NULL AS {name}" for name in columns)
         yield Damage(
-            f"schema: view {view.name} returns other values",
-            f"DROP VIEW {view.name}; CREATE VIEW {view.name} AS SELECT {select}",
+            f"schema: view {view} returns other values",
+            f"DROP VIEW {view}; CREATE VIEW {view} AS SELECT {select}",
         )
     yield Damage("schema: a view is gone", "DROP VIEW leaderboard")
     for index in ("ix_trials_study_id", "ix_events_study_id", "uq_attempts_one_open", "uq_attempts_one_final"):
@@ -260,22 +254,6 @@ def _of_folder() -> Iterator[Damage]:
     }
     for name, change in places.items():
         yield Damage(f"folder: {name}", of_file=change)
-
-
-def _estimate_others(file: Path) -> None:
-    """Cache the estimates of half of every score as if they were those of the study."""
-
-    def halved(study: Any, trials: Any, readings: Any, examples: Any) -> Any:
-        lower = {number: [replace(one, score=one.score / 2) for one in some] for number, some in readings.items()}
-        return predictions_of(study, trials, lower, examples)
-
-    with Ledger.open(f"sqlite:///{file}", read_only=True) as ledger:
-        study = ledger.study("trivial")
-        with mock.patch.object(predictions, "predictions_of", halved):
-            cached_estimates.cache_clear()
-            shutil.rmtree(default_cache_folder() / "estimates", ignore_errors=True)
-            estimates_of(ledger, study, ledger.outlines(study.id))
-        cached_estimates.cache_clear()
 
 
 def _link(file: Path) -> None:

@@ -125,7 +125,7 @@ def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[
     }
     calls = {name: _call_of(line, url) for name, line in lines.items()}
     for view in VIEWS:
-        calls[f"query of {view.name}"] = _call_of(["query", f"SELECT * FROM {view.name}"], url)
+        calls[f"query of {view}"] = _call_of(["query", f"SELECT * FROM {view}"], url)
     return {**calls, "launch": lambda: launch(study, storage_url=url, factory=TrivialFactory())}
 
 
