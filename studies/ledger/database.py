@@ -7,17 +7,16 @@ for a locked or unreachable database, and reports the wait.
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from studies.errors import DamagedError, StorageError, message_line
 from studies.ledger.engine import WRITES, StorageAddress
-from trial_runner.processes import name_of
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -108,52 +107,6 @@ def connection_error(message: str, address: StorageAddress) -> StorageError:
     }
     explanation = next((text for sign, text in messages.items() if sign in message), f"cannot be used: {message}.")
     return StorageError(f"{address.shown} {explanation}")
-
-
-LOCKS = Path("/proc/locks")
-"""File in which Linux lists the locks of all processes."""
-
-_SESSIONS = text(
-    "SELECT DISTINCT a.pid, a.application_name, host(a.client_addr) AS host, a.state, "
-    "extract(epoch FROM now() - a.xact_start) AS seconds "
-    "FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid JOIN pg_class AS c ON c.oid = l.relation "
-    "WHERE c.relname = 'studies' AND l.granted AND l.pid <> pg_backend_pid() AND a.datname = current_database() "
-    "AND l.mode NOT IN ('AccessShareLock') ORDER BY a.pid"
-)
-
-
-def holders(engine: Engine, address: StorageAddress) -> str:
-    """Return a phrase with the processes that hold a lock, such as ``process 4711 (sqlite3)``; empty if unknown."""
-    if address.file is not None:
-        return _locking_processes(address.file)
-    with suppress(SQLAlchemyError), engine.connect() as connection:
-        return _sessions(connection)
-    return ""
-
-
-def _sessions(connection: Connection) -> str:
-    """Return the PostgreSQL sessions that hold rows of the studies."""
-    sessions = []
-    for row in connection.execute(_SESSIONS):
-        name, where = row.application_name or "a program", row.host or "this machine"
-        age = "" if row.seconds is None else f", {row.state} since {max(0, round(row.seconds))} s"
-        sessions.append(f"{name} on {where} (session {row.pid}{age})")
-    return ", ".join(sessions)
-
-
-def _locking_processes(file: Path) -> str:
-    """Return the processes of this machine with a lock on an SQLite database or its log index, from Linux."""
-    inodes, pids = set(), []
-    for path in (file, file.with_name(f"{file.name}-shm")):
-        with suppress(OSError):
-            inodes.add(path.stat().st_ino)
-    with suppress(OSError, ValueError, IndexError):
-        for line in LOCKS.read_text().splitlines():
-            fields = line.split()
-            if "WRITE" in fields and int(fields[5].rpartition(":")[2]) in inodes:
-                pids.append(int(fields[4]))
-    named = {pid: name_of(pid) for pid in pids if pid > 0}
-    return ", ".join(f"process {pid} ({name})" if name else f"process {pid}" for pid, name in named.items())
 
 
 T = TypeVar("T")
@@ -269,9 +222,8 @@ class Database:
             return is_dropped(error)
         if not (is_dropped(error) or is_locked(error)):
             return False
-        by = holders(self._engine, self.address) if is_locked(error) else ""
         shown, seconds = self.address.shown, self._patience.seconds
-        happened = f"is locked by {by or 'another process'}" if is_locked(error) else "cannot be reached"
+        happened = "is locked by another process" if is_locked(error) else "cannot be reached"
         self._patience.tell(f"{shown} {happened}; waiting for it, {seconds:g} s at most")
         return True
 

@@ -1,17 +1,13 @@
 """Patience of a keeper: it waits for a locked or unreachable database, reports that, and gives up in time."""
 
-import os
 import sqlite3
 from contextlib import closing
 
-import psycopg
 import pytest
-from sqlalchemy import create_engine
 
 from studies.errors import StorageError
-from studies.ledger import database, engine
+from studies.ledger import engine
 from studies.ledger.database import Patience
-from studies.ledger.engine import StorageAddress
 from studies.ledger.ledger import Ledger
 
 
@@ -89,42 +85,6 @@ def test_permanent_error_is_raised_without_waiting(locked):
     ):
         ledger.studies()
     assert waiting.messages == []
-
-
-def test_processes_that_lock_a_file_are_named(tmp_path, monkeypatch):
-    file = tmp_path / "x.db"
-    file.touch()
-    inode = file.stat().st_ino
-    locks = [
-        f"1: POSIX  ADVISORY  READ  4711 08:01:{inode} 124 124",
-        f"2: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{inode} 120 120",
-        f"3: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{inode} 121 127",
-        f"4: POSIX  ADVISORY  WRITE 4712 08:01:{inode + 1} 0 EOF",
-        "5: OFDLCK nonsense",
-    ]
-    address = StorageAddress.parse(f"sqlite:///{file}")
-    monkeypatch.setattr(database, "LOCKS", tmp_path / "locks")
-    assert database.holders(create_engine("sqlite://"), address) == ""
-    (tmp_path / "locks").write_text("\n".join(locks[:4]))
-    named = database.holders(create_engine("sqlite://"), address)
-    assert named.startswith(f"process {os.getpid()}")
-    assert "471" not in named
-    (tmp_path / "locks").write_text(locks[4])
-    assert database.holders(create_engine("sqlite://"), address) == ""
-
-
-@pytest.mark.postgres
-def test_waiting_takeover_names_the_locking_session(postgres_url, values):
-    with Ledger.open(postgres_url) as ledger:
-        key = ledger.create_study(values.study()).id
-    with psycopg.connect(postgres_url, application_name="hung launch") as other:
-        other.execute("SELECT * FROM studies FOR UPDATE")
-        waiting = Waiting(other.rollback)
-        with Ledger.open(postgres_url, create=False, patience=Patience(seconds=60, tell=waiting)) as ledger:
-            assert ledger.take_over(key, "second") == 1
-        pid = other.info.backend_pid
-    assert f"is locked by hung launch on this machine (session {pid}, idle in transaction since " in waiting.messages[0]
-    assert waiting.messages[-1] == ""
 
 
 @pytest.mark.postgres
