@@ -114,29 +114,6 @@ def _check_is_new(output: Path) -> None:
         raise WishError(f"the folder of the output must exist; got {output.parent}. Create it first.")
 
 
-_GROUPS: Mapping[str, Mapping[str, str]] = {
-    "hub": {"hub": "name", "configuration": "configuration", "revision": "revision"},
-    "questions": {"context": "context", "question": "question", "answers": "answers"},
-    "dialogue": {key: key for key in ("system", "learned_turns", "answer_after", "template_options")},
-    "group": {"group": "column", "groups": "values"},
-    "examples": {"train_examples": "train", "validation_examples": "validation"},
-}
-_UNREAD = ("early_metric", "preset")
-
-
-def _grouped(task: object) -> object:
-    """Return the task of an export as nested mappings; some exports list it key by key."""
-    if not isinstance(task, Mapping) or "train_examples" not in task:
-        return task
-    listed = {key for keys in _GROUPS.values() for key in keys} | set(_UNREAD)
-    grouped = {key: value for key, value in task.items() if key not in listed}
-    for name, keys in _GROUPS.items():
-        values = {own: task[key] for key, own in keys.items() if task.get(key) is not None}
-        if values.keys() - {"values"}:
-            grouped[name] = values
-    return grouped
-
-
 def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _InferencePlan:
     """Return the plan by the task of the training, with other columns if given."""
     if facts.get("task") is None:
@@ -147,7 +124,7 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
             )
         return _InferencePlan(columns=columns, task=None)
     try:
-        task = task_from_json(_grouped(facts["task"]))
+        task = task_from_json(facts["task"])
     except ValidationError as error:
         raise StudiesError(
             f"the export in {folder} must have a task that this release can read; {error.error_count()} of its keys "

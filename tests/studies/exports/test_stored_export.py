@@ -1,4 +1,4 @@
-"""Stored export of an earlier release: it loads, and its predictions are unchanged."""
+"""Stored export: it loads, and its predictions are unchanged."""
 
 import json
 from pathlib import Path
