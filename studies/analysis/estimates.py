@@ -8,7 +8,7 @@ versions of their inputs, so that the model is fitted once per state of a study.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -18,9 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Never
 
 from search_space.json_text import read_json_text
-from search_space.published import HEAD_ONLY
 from studies import surrogate
-from studies.analysis.methods import method_of
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialState
 from studies.score_evidence import Estimate
 from studies.surrogate.reading_arrays import FIRST_CHECKPOINT
@@ -42,23 +40,6 @@ FEWEST_COMPLETE = 4
 BLOCK = 256
 """Number of trials that are predicted at once."""
 _MOST_BYTES = 64_000_000
-_CACHED_SHARE = 0.1
-"""Share of its deviation by which a cached mean may differ: another machine rounds otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lead:
-    """Best discovery and best published method by their estimates.
-
-    Attributes:
-        discovered: Number of the discovery.
-        published: Number of the published trial.
-        difference: Estimate of the discovery's score minus the published trial's.
-    """
-
-    discovered: int
-    published: int
-    difference: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +49,12 @@ class Estimates:
     Attributes:
         of: Estimates by trial number, for trials with a reading that have not failed. Those of trials that are not
             complete are computed on access, all at once when iterated.
-        lead: Lead of the best discovery; None without one, or without a complete published method.
-        over_head: Lead of the best discovery over the task head alone; None if either is missing.
         difference: Function from two trial numbers to the estimate of the first score minus the second; cached.
         joint: Function from trial numbers to means and covariance of their scores.
         posterior: The same function for any configurations.
     """
 
     of: Mapping[int, Estimate]
-    lead: Lead | None
-    over_head: Lead | None
     difference: "Callable[[int, int], Estimate]" = field(repr=False, compare=False)
     joint: "Callable[[Sequence[int]], tuple[Array, Array]]" = field(repr=False, compare=False)
     posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
@@ -87,9 +64,7 @@ def _unknown(*_: object) -> Never:
     raise LookupError("a study must have estimates before it is asked for one; it has none yet.")
 
 
-NO_ESTIMATES = Estimates(
-    of=MappingProxyType({}), lead=None, over_head=None, difference=_unknown, joint=_unknown, posterior=_unknown
-)
+NO_ESTIMATES = Estimates(of=MappingProxyType({}), difference=_unknown, joint=_unknown, posterior=_unknown)
 """Estimates of a study with too few trials, and of confirmations."""
 
 
@@ -103,13 +78,9 @@ def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTr
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return NO_ESTIMATES
-    return cached_estimates(_query(ledger, study, trials))
-
-
-def _query(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> "_EstimateQuery":
     progress = repr([(one.state.value, one.steps, one.last_score) for one in trials])
     key = ledger.url, study.id, study.created_at, hashlib.sha256(progress.encode()).hexdigest()
-    return _EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials))
+    return cached_estimates(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
 
 
 def are_enough(trials: Sequence[RankedTrial]) -> bool:
@@ -137,60 +108,30 @@ class _EstimateQuery:
 def cached_estimates(asked: _EstimateQuery) -> Estimates:
     """Return the estimates of a state of a study, cached in this process."""
     found = _Estimated(asked)
-    complete = [trial for trial in asked.trials if trial.state is TrialState.COMPLETE and trial.replicate_of is None]
-    discovered = _best([trial for trial in complete if method_of(trial) is None], found)
-    published = _best([trial for trial in complete if method_of(trial) is not None], found)
-    head = _best([trial for trial in complete if trial.method == HEAD_ONLY.name], found)
-    lead, over_head = (found.lead(discovered, other) for other in (published, head))
     return Estimates(
         of=found,
-        lead=lead,
-        over_head=over_head,
         difference=found.difference,
         joint=lambda numbers: found.model[0].joint(found.model[1](numbers)),
         posterior=lambda views: found.model[0].joint(views),
     )
 
 
-def strange_cache(ledger: "Ledger", study: StudyRecord) -> Iterator[str]:
-    """Yield a line if the cached estimates of a study's state are not those of its records; nothing is written."""
-    trials = ledger.outlines(study.id)
-    if study.kind is not StudyKind.SEARCH or not are_enough(trials):
-        return
-    cached = _Estimated(_query(ledger, study, trials), predicts=False)
-    kept, numbers = cached.kept, [*cached.kept]
-    if numbers:
-        means = dict(zip(numbers, cached.model[0].predict(cached.model[1](numbers))[0], strict=True))
-        odd = [one for one in numbers if not abs(kept[one].mean - means[one]) <= _CACHED_SHARE * kept[one].deviation]
-        if odd:
-            yield f"cached estimates must be those of the records; got others of {odd[:10]}. Delete {cached.file}."
-
-
-def _best(trials: Iterable[RankedTrial], estimates: Mapping[int, Estimate]) -> int | None:
-    numbers = [trial.number for trial in trials if trial.number in estimates]
-    return min(numbers, key=lambda number: (-estimates[number].mean, number), default=None)
-
-
 class _Estimated(Mapping[int, Estimate]):
     """Estimates of the trials of a study by number.
 
     Complete trials are predicted at once, others in blocks on access; predictions are cached.
-
-    Attributes:
-        file: File of the cache.
-        kept: Predictions so far.
     """
 
-    def __init__(self, asked: _EstimateQuery, *, predicts: bool = True) -> None:
-        """Read the cache, else predict the complete trials if ``predicts``."""
+    def __init__(self, asked: _EstimateQuery) -> None:
+        """Read the cache, else predict the complete trials."""
         self._query = asked
         *study, progress = map(str, asked.key)
         name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
-        self.file = default_cache_folder() / "estimates" / f"{name}.json"
+        self._file = default_cache_folder() / "estimates" / f"{name}.json"
         # state of the study, and version of the model
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
         self._made_from = f"{progress} {model.hexdigest()}"
-        self.kept: dict[int, Estimate] = {}
+        self._kept: dict[int, Estimate] = {}
         self._leads: dict[str, Estimate] = {}
         self._read()
         # replicates are merged with their originals
@@ -199,17 +140,17 @@ class _Estimated(Mapping[int, Estimate]):
             for one in asked.trials
             if one.steps > 0 and one.replicate_of is None and one.state is not TrialState.FAILED
         }
-        self._predict([number for number, is_complete in self._numbers.items() if is_complete and predicts])
+        self._predict([number for number, is_complete in self._numbers.items() if is_complete])
 
     def _read(self) -> None:
         """Read the file with the newest estimates; one of another state, a changed or a damaged one is ignored."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            check_regular(self.file, most_bytes=_MOST_BYTES)
-            kept: Any = read_json_text(self.file.read_text(encoding="utf-8"))
+            check_regular(self._file, most_bytes=_MOST_BYTES)
+            kept: Any = read_json_text(self._file.read_text(encoding="utf-8"))
             if kept.pop("sha256") == self._sha256(kept):
                 known = {int(number): _estimate(one) for number, one in kept["of"].items()}
                 self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
-                self.kept = known
+                self._kept = known
 
     def _sha256(self, kept: Mapping[str, object]) -> str:
         """Return the hash of estimates together with the state of the study and the model."""
@@ -217,11 +158,11 @@ class _Estimated(Mapping[int, Estimate]):
 
     def _keep(self) -> None:
         """Write all estimates if the cache is writable."""
-        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self.kept, "leads": self._leads}
+        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._kept, "leads": self._leads}
         kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
         with suppress(OSError):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(self.file) as place:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self._file) as place:
                 place.write_text(json.dumps({**kept, "sha256": self._sha256(kept)}), encoding="utf-8")
 
     @cached_property
@@ -232,12 +173,6 @@ class _Estimated(Mapping[int, Estimate]):
         ledger, study, count = self._query.ledger, self._query.study, len(self._query.trials)
         trials = ledger.trials(study.id)[:count]
         return predictions_of(study, trials, ledger.readings_by_trial(study.id), counted_examples(ledger, study))
-
-    def lead(self, discovered: int | None, published: int | None) -> Lead | None:
-        """Return the lead of a discovery over a published method, by their numbers; None if one is missing."""
-        if discovered is None or published is None:
-            return None
-        return Lead(discovered=discovered, published=published, difference=self.difference(discovered, published))
 
     def difference(self, first: int, second: int) -> Estimate:
         """Return the estimate of the first trial's score minus the second's."""
@@ -250,11 +185,11 @@ class _Estimated(Mapping[int, Estimate]):
 
     def __getitem__(self, number: int) -> Estimate:
         """Return the estimate of a trial."""
-        if number in self._numbers and number not in self.kept:
-            others = (one for one in self._numbers if one not in self.kept and one != number)
+        if number in self._numbers and number not in self._kept:
+            others = (one for one in self._numbers if one not in self._kept and one != number)
             # a new fit predicts all trials
             self._predict([number, *islice(others, BLOCK - 1 if "model" in vars(self) else None)])
-        return self.kept[number]
+        return self._kept[number]
 
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers of all trials with an estimate; all are predicted."""
@@ -262,11 +197,11 @@ class _Estimated(Mapping[int, Estimate]):
         return iter(sorted(self._numbers))
 
     def _predict(self, numbers: Sequence[int]) -> None:
-        new = [number for number in numbers if number not in self.kept]
+        new = [number for number in numbers if number not in self._kept]
         if new:
             posterior, views_of = self.model
             for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
-                self.kept[number] = Estimate(mean=float(mean), deviation=float(deviation))
+                self._kept[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._keep()
 
     def __len__(self) -> int:

@@ -1,10 +1,10 @@
 """Leaderboard of the trials of a study."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from studies.analysis.estimates import Lead
+from search_space.published import HEAD_ONLY
 from studies.analysis.frames import frame
 from studies.analysis.fronts import Front, wanted_front
 from studies.analysis.methods import method_of
@@ -14,12 +14,28 @@ from studies.analysis.summaries import StudySummary, summary_of
 from studies.analysis.verdict import trade, verdict
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyKind, StudyRecord, TrialRecord, TrialState
+from studies.score_evidence import Estimate
 
 if TYPE_CHECKING:
     import pandas
 
 
 _FEW = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """Best discovery and best published method by their estimates.
+
+    Attributes:
+        discovered: Number of the discovery.
+        published: Number of the published trial.
+        difference: Estimate of the discovery's score minus the published trial's.
+    """
+
+    discovered: int
+    published: int
+    difference: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +155,22 @@ def leaderboard(ledger: Ledger, name: str, *, top: int | None = None) -> Leaderb
         summary=summary_of(ledger, study, ranking),
         rows=_rows(ledger, study, ranking, shown),
         hidden=len(ranking.trials) - len(shown),
-        lead=ranking.estimates.lead,
-        over_head=ranking.estimates.over_head,
+        lead=_lead(ranking, method_of),
+        over_head=_lead(ranking, lambda trial: trial.method == HEAD_ONLY.name),
         verdict=" ".join(filter(None, said)),
         front=front,
         examples=ranking.examples,
     )
+
+
+def _lead(ranking: Ranking, is_other: Callable[[RankedTrial], object]) -> Lead | None:
+    """Return the lead of the best discovery over the best of some other trials; None without estimates of both."""
+    estimated = [trial for trial in ranking.complete if trial.number in ranking.estimates.of]
+    discovered = next((trial.number for trial in estimated if method_of(trial) is None), None)
+    other = next((trial.number for trial in estimated if is_other(trial)), None)
+    if discovered is None or other is None:
+        return None
+    return Lead(discovered=discovered, published=other, difference=ranking.estimates.difference(discovered, other))
 
 
 _Placed = tuple[int, RankedTrial]

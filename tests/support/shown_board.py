@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from studies.analysis.estimates import Lead
-from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
+from studies.analysis.leaderboard import Lead, Leaderboard, LeaderboardRow
 from studies.analysis.summaries import StudySummary
 from studies.records import ExampleCounts, TrialState
 from studies.score_evidence import Estimate

@@ -90,7 +90,7 @@ def test_replicates_sharpen_the_estimate_of_their_original_and_are_no_rows(plant
 def test_the_lead_is_the_difference_of_the_two_best_estimates(plant):
     planted = plant(40, noise=0.01)
     ranking = ranking_of(planted.ledger, planted.study)
-    lead, of = ranking.estimates.lead, ranking.estimates.of
+    lead, of = leaderboard(planted.ledger, "planted").lead, ranking.estimates.of
     methods = {trial.number: trial.method for trial in ranking.trials}
     discovered = next(number for number, method in methods.items() if method is None)
     published = next(number for number, method in methods.items() if method is not None)
@@ -118,7 +118,7 @@ def test_estimates_of_low_outliers_and_differences_are_unbiased(plant):
         assert scores[number] == pytest.approx(true)
         assert estimate.low < true < estimate.high
         assert 0 < estimate.deviation < 0.03
-    over = ranking.estimates.over_head
+    over = leaderboard(planted.ledger, "planted").over_head
     truly = planted.truth(over.discovered) - low[over.published]
     assert over.difference.low < truly < over.difference.high
     assert over.difference.deviation < 0.03

@@ -21,11 +21,11 @@ def planted(tmp_path: Path) -> Planted:
     return Planted(f"sqlite:///{tmp_path / 'ledger.db'}", 16, noise=0.02)
 
 
-def reloaded_estimates(planted: Planted) -> dict[int, object]:
+def reloaded_estimates(planted: Planted) -> dict[object, object]:
     """Return the estimates as another process loads them."""
     estimates.cached_estimates.cache_clear()
     found = ranking_of(planted.ledger, planted.study).estimates
-    return {"lead": found.lead, **found.of}
+    return {"difference": found.difference(0, 1), **found.of}
 
 
 def no_model(*_: object) -> None:

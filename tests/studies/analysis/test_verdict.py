@@ -104,7 +104,7 @@ def estimated(ranking: Ranking, *trials: tuple[str | None, int, float, float]) -
         replace(found, number=number, method=method, stored_parameters=size, description=f"edits {number}", score=mean)
         for number, (method, size, mean, _) in enumerate(trials)
     ]
-    estimates = Estimates(of=of, lead=None, over_head=None, difference=difference, joint=_fail, posterior=_fail)
+    estimates = Estimates(of=of, difference=difference, joint=_fail, posterior=_fail)
     return with_scores(ranking, shown, estimates=estimates)
 
 
