@@ -181,7 +181,7 @@ def commands() -> str:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         with click.Context(
-            command, info_name=f"deltaspace {name}", max_content_width=100, terminal_width=100
+            command, info_name=f"deltaspace {name}", show_default=True, max_content_width=100, terminal_width=100
         ) as context:
             parts.append(f"## `{name}`\n\n```text\n{command.get_help(context)}\n```")
     about = (

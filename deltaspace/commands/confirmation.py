@@ -44,11 +44,7 @@ def _names(text: str) -> list[str]:
 )
 @options.study_argument
 @click.option(
-    "--top",
-    type=click.IntRange(1, options.MOST_SEEDS),
-    default=5,
-    show_default=True,
-    help="How many of the best configurations.",
+    "--top", type=click.IntRange(1, options.MOST_SEEDS), default=5, help="How many of the best configurations."
 )
 @options.seeds_option(5, "How often each is trained.")
 @click.option(
@@ -56,7 +52,6 @@ def _names(text: str) -> list[str]:
     metavar="METHOD,…",
     multiple=True,
     default=("mam_adapter,lora_qv,full_finetuning",),
-    show_default=True,
     callback=_methods,
     help="Published methods to hold the winner against, or none; may be given several times.",
 )

@@ -24,7 +24,7 @@ from deltaspace.commands.shell_completion import study_names
 @click.option("--port", type=click.IntRange(min=0, max=65535), help="[default: the first free one from 8088 on]")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 @click.option("--export", "folder", metavar="FOLDER", type=click.Path(path_type=Path), help="Write STUDY as files.")
-@click.option("--host", metavar="ADDR", default="127.0.0.1", show_default=True, help="Another one needs a token.")
+@click.option("--host", metavar="ADDR", default="127.0.0.1", help="Another one needs a token.")
 @click.option(
     "--token",
     metavar="T",

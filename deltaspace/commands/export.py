@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     "form",
     type=click.Choice(["deltaspace", "peft", "optuna"]),
     default="deltaspace",
-    show_default=True,
     help="deltaspace: safetensors and JSON; peft: an adapter of peft; optuna: the whole study as a database.",
 )
 @click.option("--merge", is_flag=True, help="Fold the edits into plain weights: a folder of transformers.")

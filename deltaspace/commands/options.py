@@ -165,7 +165,6 @@ storage_option = click.option(
     envvar=STORAGE_VARIABLE,
     show_envvar=True,
     default=DEFAULT_STORAGE,
-    show_default=True,
     callback=lambda context, parameter, given: storage_url(given),
     help="Database: sqlite:///FILE or postgresql://…",
 )
@@ -173,7 +172,6 @@ backbone_option = click.option(
     "--backbone",
     metavar="NAME|FOLDER",
     default="embedded",
-    show_default=True,
     help="embedded, a folder with a config.json, or a name on the hub; no weights are read.",
 )
 against_option = click.option(
@@ -198,7 +196,7 @@ def answer_options(function: Function) -> Function:
 def seeds_option(default: int, help_text: str) -> Callable[[Function], Function]:
     """Return an option for the number of seeds."""
     seeds = click.IntRange(2, MOST_SEEDS)
-    return click.option("--seeds", type=seeds, default=default, show_default=True, help=help_text)
+    return click.option("--seeds", type=seeds, default=default, help=help_text)
 
 
 def key_option(name: str, metavar: str, help_text: str) -> Callable[[Function], Function]:

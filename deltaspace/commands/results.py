@@ -39,7 +39,6 @@ def list_studies(storage: str, as_json: bool) -> None:
     "--top",
     type=click.IntRange(1, options.MOST_NUMBER),
     default=20,
-    show_default=True,
     help="Rows; the best trial of every published method is shown whatever its place.",
 )
 @options.answer_options
@@ -180,13 +179,10 @@ def discover(  # noqa: PLR0913 - one argument per option
     "form",
     type=click.Choice(["svg", "png"]),
     default="svg",
-    show_default=True,
     help="Of the figures; a browser such as Chromium draws them.",
 )
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="A folder for every table as a file.")
-@click.option(
-    "--data-format", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True, help="Of the tables."
-)
+@click.option("--data-format", type=click.Choice(["csv", "parquet"]), default="csv", help="Of the tables.")
 @options.against_option
 @options.storage_option
 def report(  # noqa: PLR0913 - one argument per option

@@ -118,9 +118,7 @@ def _sentence(done: "TrainingResult") -> str:
     type=click.Path(path_type=Path),
     help="A new file: the same rows in the same order as lines of JSON, with their predictions.",
 )
-@click.option(
-    "--batch-size", type=click.IntRange(1, options.MOST_NUMBER), default=32, show_default=True, help="Lines of a pass."
-)
+@click.option("--batch-size", type=click.IntRange(1, options.MOST_NUMBER), default=32, help="Lines of a pass.")
 @click.option("--backbone", metavar="NAME|FOLDER", help="Where the backbone is now.  [default: as in the export]")
 @click.option("--text", "columns", metavar="KEY[,KEY]", help="What is read of a line.  [default: as in training]")
 @options.json_option
