@@ -30,10 +30,6 @@ class ConfirmationCard:
     notes: tuple[str, ...]
     tables: "dict[str, pandas.DataFrame]"
 
-    def table(self) -> "pandas.DataFrame":
-        """Return the main table, with one row per configuration or per step of the path."""
-        return next(iter(self.tables.values()))
-
     def as_entries(self) -> dict[str, object]:
         """Return the card as values for JSON."""
         said = {"sentences": self.sentences, "notes": self.notes}
@@ -45,21 +41,11 @@ class ConfirmationCard:
 
 def confirmation_card(result: ConfirmationResult) -> ConfirmationCard:
     """Return the card of a confirmation; for an ablation, with the steps of its path."""
-    if not result.is_path:
-        return ConfirmationCard(
-            result=result,
-            path=None,
-            subject=f"{len(result.contenders)} configuration{'s' * (len(result.contenders) > 1)} of {result.study}",
-            sentences=verdict_sentences(result),
-            notes=notes(result),
-            tables=result.tables(),
-        )
-    path = path_of(result)
-    return ConfirmationCard(
-        result=result,
-        path=path,
-        subject=f"from {path.steps[0].contender.label} to {path.steps[-1].contender.label} of {result.study}",
-        sentences=tuple(path_sentences(path)),
-        notes=tuple(path_notes(path)),
-        tables=path.tables(),
-    )
+    path = path_of(result) if result.is_path else None
+    if path is None:
+        subject = f"{len(result.contenders)} configuration{'s' * (len(result.contenders) > 1)} of {result.study}"
+        said, remarks, tables = verdict_sentences(result), notes(result), result.tables()
+    else:
+        subject = f"from {path.steps[0].contender.label} to {path.steps[-1].contender.label} of {result.study}"
+        said, remarks, tables = tuple(path_sentences(path)), tuple(path_notes(path)), path.tables()
+    return ConfirmationCard(result=result, path=path, subject=subject, sentences=said, notes=remarks, tables=tables)

@@ -6,19 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards.colours import (
-    BLUE,
-    DISCOVERED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PUBLISHED,
-    PURPLE,
-    RESOLVED,
-    SKY,
-    UNRESOLVED,
-    VERMILION,
-)
+from dashboards import colours
 
 Traces = Sequence[Mapping[str, Any]]
 
@@ -45,10 +33,6 @@ class Figure:
     data: Traces
     layout: Mapping[str, Any]
 
-    def themed(self, theme: str = "light") -> dict[str, Any]:
-        """Return data and layout for Plotly in a theme of `TEMPLATES`."""
-        return {"data": list(self.data), "layout": {**self.layout, "template": TEMPLATES[theme]}}
-
 
 def _template(ink: str, ground: str, lines: str) -> dict[str, Any]:
     axis = {
@@ -66,7 +50,7 @@ def _template(ink: str, ground: str, lines: str) -> dict[str, Any]:
             "font": {"family": "system-ui, sans-serif", "size": 13, "color": ink},
             "paper_bgcolor": ground,
             "plot_bgcolor": ground,
-            "colorway": [BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY],
+            "colorway": [colours.BLUE, colours.ORANGE, colours.GREEN, colours.VERMILION, colours.PURPLE, colours.SKY],
             "colorscale": {"sequential": "Viridis", "diverging": "RdBu"},
             "xaxis": axis,
             "yaxis": axis,
@@ -138,7 +122,7 @@ def rows_layout(labels: Sequence[str], across: str, **more: Any) -> dict[str, An
 
 def zero_line() -> dict[str, Any]:
     """Return a vertical line at zero."""
-    line = {"color": GREY, "width": 1, "dash": "dot"}
+    line = {"color": colours.GREY, "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "x", "yref": "paper", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "line": line}
 
 
@@ -171,7 +155,7 @@ def points(
         "symmetric": False,
         "array": [high - value for value, (_, high) in zip(values, known, strict=True)],
         "arrayminus": [value - low for value, (low, _) in zip(values, known, strict=True)],
-        "color": UNRESOLVED,
+        "color": colours.UNRESOLVED,
         "thickness": 1.5,
         "width": 4,
     }
@@ -180,19 +164,19 @@ def points(
 
 def strokes(values: Sequence[float | None], rows: Sequence[int], texts: Sequence[str], **more: Any) -> dict[str, Any]:
     """Return short vertical strokes on rows."""
-    marker = {"symbol": "line-ns-open", "size": 12, "color": UNRESOLVED, "line": {"width": 2}}
+    marker = {"symbol": "line-ns-open", "size": 12, "color": colours.UNRESOLVED, "line": {"width": 2}}
     shown = [*map(plain, texts)]
     return scatter("markers", values, [-row for row in rows], "%{text}", marker=marker, text=shown, **more)
 
 
 def origin_marker(are_published: Sequence[bool]) -> dict[str, Any]:
     """Return a marker per point: diamonds for published methods, circles for discoveries."""
-    return _marker(are_published, (PUBLISHED, "diamond"), (DISCOVERED, "circle"))
+    return _marker(are_published, (colours.PUBLISHED, "diamond"), (colours.DISCOVERED, "circle"))
 
 
 def resolved_marker(are_resolved: Sequence[bool]) -> dict[str, Any]:
     """Return a marker per point: filled if the effect is resolved, else open."""
-    return _marker(are_resolved, (RESOLVED, "circle"), (UNRESOLVED, "circle-open"))
+    return _marker(are_resolved, (colours.RESOLVED, "circle"), (colours.UNRESOLVED, "circle-open"))
 
 
 def _marker(are_so: Sequence[bool], one: tuple[str, str], other: tuple[str, str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from dashboards.errors import DashboardError
-from dashboards.figures.figure import Figure
+from dashboards.figures.figure import TEMPLATES, Figure
 from dashboards.reports.report import StudyReport
 
 ImageFormat = Literal["svg", "png"]
@@ -57,9 +57,9 @@ def write_images(figures: Sequence[Figure], folder: Path, form: ImageFormat) -> 
 
 
 def _titled(figure: Figure) -> dict[str, object]:
-    themed = figure.themed("light")
-    layout = {**themed["layout"], "title": {"text": figure.title, "font": {"size": 15}, "x": 0.02}, "margin": {"t": 84}}
-    return {**themed, "layout": layout}
+    title = {"text": figure.title, "font": {"size": 15}, "x": 0.02}
+    layout = {**figure.layout, "template": TEMPLATES["light"], "title": title, "margin": {"t": 84}}
+    return {"data": list(figure.data), "layout": layout}
 
 
 def write_tables(report: StudyReport, folder: Path, form: DataFormat) -> list[Path]:

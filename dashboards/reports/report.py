@@ -142,6 +142,6 @@ def _confirmation(result: ConfirmationResult) -> ReportSection:
         title=f"On the test split: {result.name}",
         sentences=card.sentences,
         figures=() if figure is None else (figure,),
-        table=card.table(),
+        table=next(iter(card.tables.values())),
         note=" ".join(card.notes),
     )

@@ -94,28 +94,17 @@ def _shortened(text: str) -> str:
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Sequence[object]], form: str) -> str:
-    """Return rows as ``table`` (aligned columns), ``markdown``, ``csv`` or ``tsv``."""
-    if form in ("csv", "tsv"):
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n", delimiter="," if form == "csv" else "\t")
-        writer.writerow(columns)
-        writer.writerows(rows)
-        return text.getvalue()
-    cells = [[_on_one_line(value_text(value)) for value in row] for row in rows]
-    are_numeric = _are_numeric(columns, rows)
+    """Return rows as ``markdown``, ``csv`` or ``tsv``."""
     if form == "markdown":
-        marks = ["---:" if right else "---" for right in are_numeric]
+        marks = ["---:" if right else "---" for right in _are_numeric(columns, rows)]
+        cells = ([_on_one_line(value_text(value)) for value in row] for row in rows)
         lines = [[cell.replace("|", "\\|") for cell in row] for row in (columns, marks, *cells)]
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    return "".join(
-        "  ".join(
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(row, widths, are_numeric, strict=True)
-        ).rstrip()
-        + "\n"
-        for row in (columns, *cells)
-    )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", delimiter="," if form == "csv" else "\t")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:

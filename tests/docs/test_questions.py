@@ -3,7 +3,8 @@
 from support.fixed_ledger import fixed_ledger
 from support.pages import ROOT, blocks_of
 
-from dashboards.terminal.frames import rows_text
+from dashboards.terminal.frames import rows_table
+from dashboards.terminal.layout import UNBOUNDED, terminal_text
 from studies.analysis.sql import run_query
 
 PAGE = ROOT / "docs" / "how-to" / "ask-the-database.md"
@@ -16,6 +17,5 @@ def test_every_question_has_the_answer_that_the_page_gives(storage_url, tmp_path
     for question, answer in zip(blocks[::2], blocks[1::2], strict=True):
         found = run_query(storage_url, question.text)
         assert found.rows, question.line
-        assert rows_text(found.columns, found.rows, "table").rstrip("\n") == answer.text.rstrip("\n"), (
-            f"{PAGE.name}:{question.line}"
-        )
+        shown = terminal_text(rows_table(found.columns, found.rows), width=UNBOUNDED)
+        assert shown == answer.text.rstrip("\n"), f"{PAGE.name}:{question.line}"

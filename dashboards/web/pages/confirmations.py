@@ -49,8 +49,5 @@ def _entry(card: ConfirmationCard) -> dict[str, object]:
 
 
 PAGE = Page(
-    name="confirmations",
-    title="Confirmations",
-    answers={"confirmations.json": _confirmations},
-    of_confirmation=False,
+    name="confirmations", title="Confirmations", answers={"confirmations.json": _confirmations}, of_confirmation=False
 )

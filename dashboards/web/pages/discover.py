@@ -9,7 +9,7 @@ from studies.study_file.recorded_specification import recorded_space
 
 
 def _views(request: PageRequest) -> object:
-    return {"views": [{"name": name, "title": one.title} for name, one in ANALYSES.items()]}
+    return {"views": [{"name": name, "title": title} for name, (title, _) in ANALYSES.items()]}
 
 
 def _view(request: PageRequest) -> object:

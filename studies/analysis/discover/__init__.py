@@ -1,7 +1,6 @@
 """Discoveries of a study: the posterior at any configuration, and analyses of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from search_space.closest_name import not_one_of
 from search_space.published.point import PublishedPoint
@@ -15,33 +14,16 @@ from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.summary import summary
 from studies.errors import WishError
 
+Compute = Callable[[StudyPosterior, PublishedPoint | None], Card]
+"""Function from a study, and a published method to compare with (None for the best one), to the card."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """Analysis of a study.
-
-    Attributes:
-        name: Name on the command line and of its files.
-        title: Short title in place of the question.
-        compute: Function that computes the card; its second argument is the published method to compare with, None for
-            the best one.
-    """
-
-    name: str
-    title: str
-    compute: Callable[[StudyPosterior, PublishedPoint | None], Card]
-
-
-ANALYSES: Mapping[str, Analysis] = {
-    one.name: one
-    for one in (
-        Analysis(name="matters", title="What matters", compute=lambda knowledge, _: importance(knowledge)),
-        Analysis(name="winner", title="Winner against a method", compute=differences),
-        Analysis(name="rates", title="Learning rates", compute=lambda knowledge, _: rates(knowledge)),
-        Analysis(name="sizes", title="How small", compute=lambda knowledge, _: sizes(knowledge)),
-    )
+ANALYSES: Mapping[str, tuple[str, Compute]] = {
+    "matters": ("What matters", lambda knowledge, _: importance(knowledge)),
+    "winner": ("Winner against a method", differences),
+    "rates": ("Learning rates", lambda knowledge, _: rates(knowledge)),
+    "sizes": ("How small", lambda knowledge, _: sizes(knowledge)),
 }
-"""Analyses by name, in display order."""
+"""Title and function of the analyses by name, in display order."""
 
 
 def discovered(
@@ -60,7 +42,7 @@ def discovered(
     unknown = [name for name in names if name not in ANALYSES]
     if unknown:
         raise WishError(not_one_of("a view", unknown[0], ANALYSES))
-    return [ANALYSES[name].compute(knowledge, against) for name in dict.fromkeys(names or ANALYSES)]
+    return [ANALYSES[name][1](knowledge, against) for name in dict.fromkeys(names or ANALYSES)]
 
 
-__all__ = ["ANALYSES", "Analysis", "Card", "StudyPosterior", "discovered", "knowledge_of", "state_of", "summary"]
+__all__ = ["ANALYSES", "Card", "StudyPosterior", "discovered", "knowledge_of", "state_of", "summary"]
