@@ -310,11 +310,7 @@ def _is_mean(examples: ExampleRecord, reading: Reading) -> bool:
 
 
 def record_violations(
-    records: Records,
-    *,
-    steps: int | None = None,
-    rung_steps: Sequence[int] | None = None,
-    now: datetime | None = None,
+    records: Records, *, steps: int | None = None, rung_steps: Sequence[int] | None = None, now: datetime | None = None
 ) -> list[str]:
     """Return one line for each inconsistency in the records of a study.
 

@@ -171,8 +171,8 @@ def _facts(ledger: Ledger, study: StudyRecord) -> tuple[object, ...]:
 
 def leftovers(ledger: Ledger, study: StudyRecord) -> list[Path]:
     """Return the unfinished files that killed commands left beside the database and in the study's folder."""
-    own = own_folder(study)
-    folders = {ledger.home, *(() if own is None else (own.parent, own, *own.glob("trial-*/attempt-*")))} - {None}
+    own, home = own_folder(study), ledger.database.address.home
+    folders = {home, *(() if own is None else (own.parent, own, *own.glob("trial-*/attempt-*")))} - {None}
     return sorted(path for folder in folders if folder is not None for path in abandoned(folder))
 
 
@@ -206,7 +206,7 @@ def merge_studies(ledger: Ledger, other_url: str) -> list[Copied]:
         StorageError: If the other cannot be read.
     """
     with Ledger.open(other_url, read_only=True) as other:
-        file, own = StorageAddress.parse(other_url).file, ledger.file
+        file, own = StorageAddress.parse(other_url).file, ledger.database.address.file
         if other.url == ledger.url or (own is not None and file is not None and own.samefile(file)):
             raise WishError(f"two databases can be merged; got {other.url} twice.")
         copied = ledger.copy_from(other)

@@ -12,15 +12,7 @@ from search_space.configuration import Configuration
 from studies.analysis.estimates import estimates_of
 from studies.analysis.readings import readings_table
 from studies.ledger.ledger import Ledger
-from studies.records import (
-    ArtefactRecord,
-    AttemptRecord,
-    EventRecord,
-    Reading,
-    StudyRecord,
-    TrialRecord,
-    TrialState,
-)
+from studies.records import ArtefactRecord, AttemptRecord, EventRecord, Reading, StudyRecord, TrialRecord, TrialState
 from studies.score_evidence import Estimate
 
 if TYPE_CHECKING:

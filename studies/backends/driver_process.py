@@ -147,7 +147,7 @@ class DriverProcess:
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         """End the process and the rest of its session."""
         if kind is None and self._order.address is not None:
-            self._code(_LEAVE_SECONDS)  # it leaves the cluster
+            self.exit_code(_LEAVE_SECONDS)  # it leaves the cluster
         until = time.monotonic() + _END_SECONDS
         while (left := session_of(self._process.pid)) and time.monotonic() < until:
             for pid in left:
@@ -181,14 +181,10 @@ class DriverProcess:
         with suppress(ConnectionError):
             self._connection.send(reason)
 
-    def ends_within(self, seconds: float) -> bool:
-        """Return whether the process ends within so many seconds; earlier messages may still be unread."""
-        return self._code(seconds) is not None
-
     @property
     def exit_description(self) -> str:
         """Way in which the process ended, in half a line."""
-        code = self._code(_END_SECONDS)
+        code = self.exit_code(_END_SECONDS)
         how = "hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
         with suppress(OSError):
             lines = [line.strip() for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
@@ -196,7 +192,7 @@ class DriverProcess:
                 return f"{how}; last line: {lines[-1][:_LONGEST_LINE]}"
         return how
 
-    def _code(self, seconds: float) -> int | None:
+    def exit_code(self, seconds: float) -> int | None:
         """Return the exit code as `subprocess` does; None if the process does not end within so many seconds.
 
         The process is not reaped: until then no other process or session can have its number.

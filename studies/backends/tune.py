@@ -166,7 +166,7 @@ class Supervisor:
             try:
                 ended = self._receive()
                 # children of an ending process may end before it
-                if ended is None and problem and self._driver.ends_within(_ENDING_SECONDS):
+                if ended is None and problem and self._driver.exit_code(_ENDING_SECONDS) is not None:
                     ended = self._drain_messages()
                 if ended is not None:
                     return self._ended(ended)

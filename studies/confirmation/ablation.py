@@ -16,8 +16,8 @@ from studies.records import TrialRecord
 
 def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
     """Return a trial as a candidate."""
-    attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
-    return Candidate.of(trial.configuration, (attention, ffn), space.shape)
+    rates = trial.attention_learning_rate, trial.ffn_learning_rate
+    return Candidate.of(trial.configuration, rates, space.shape)
 
 
 def path_entries(

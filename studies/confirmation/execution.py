@@ -1,7 +1,7 @@
 """Execution of a confirmation: a study of its own, whose trials are all recorded at its beginning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from pydantic import ValidationError
 
@@ -217,18 +217,10 @@ def _new(
         most_parameters=request.most_parameters(parent),
     )
     planned = trials_of(entries, record.seeds)
-    new = NewStudy(
-        name=request.confirmation,
-        specification={**parent.specification, "name": request.confirmation, "trials": len(planned)},
-        backbone=parent.backbone,
-        backbone_parameters=parent.backbone_parameters,
-        budget_parameters=parent.budget_parameters,
-        metric=parent.metric,
-        seed=parent.seed,
-        kind=StudyKind.CONFIRMATION,
-        parent_id=parent.id,
-    )
-    return new, planned, record
+    specification = {**parent.specification, "name": request.confirmation, "trials": len(planned)}
+    own = {"name": request.confirmation, "kind": StudyKind.CONFIRMATION, "parent_id": parent.id}
+    inherited = {one.name: getattr(parent, one.name) for one in fields(NewStudy)}
+    return NewStudy(**inherited | own | {"specification": specification}), planned, record
 
 
 def _entries(

@@ -128,13 +128,10 @@ def smallest_p(pairs: int, test: PermutationTest) -> float:
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Return p-values corrected for all comparisons by Holm 1979, in the order given."""
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return tuple(adjusted)
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(_values(p_values)[order] * np.arange(len(order), 0, -1)), 1.0)
+    return tuple(adjusted.tolist())
 
 
 def _values(scores: Sequence[float]) -> Scores:

@@ -36,10 +36,7 @@ class StudyHistory(Sequence[TrialRecord]):
 
     @classmethod
     def of(
-        cls,
-        trials: Iterable[TrialRecord],
-        readings: Mapping[int, Sequence[Reading]],
-        noise: ScoreNoise = _NO_NOISE,
+        cls, trials: Iterable[TrialRecord], readings: Mapping[int, Sequence[Reading]], noise: ScoreNoise = _NO_NOISE
     ) -> "StudyHistory":
         """Return the history of recorded trials.
 

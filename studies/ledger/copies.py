@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, insert, select
+from sqlalchemy import Connection, Table, insert, select
 
 from studies.ledger import reads
 from studies.ledger.database import home_of
@@ -19,8 +19,6 @@ from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EX
 from studies.records import StudyRecord
 
 _ROWS_AT_ONCE = 500
-_STUDY = select(STUDIES).where(STUDIES.c.id == bindparam("study_id"))
-_KEYS = select(TRIALS.c.number, TRIALS.c.id).where(TRIALS.c.study_id == bindparam("study_id"))
 _OF_STUDY = (CONFIRMATIONS, TRIALS, EVENTS)
 _OF_TRIALS = (ATTEMPTS, READINGS, EXAMPLES, ARTEFACTS)
 
@@ -75,22 +73,22 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _copy(source: Connection, target: Connection, study_id: int, changes: Mapping[str, Any]) -> int:
     """Copy one study and return its key in the target."""
-    of_study = {"study_id": study_id}
-    (row,) = named_rows(source.execute(_STUDY, of_study))
+    (row,) = named_rows(source.execute(select(STUDIES).where(STUDIES.c.id == study_id)))
     checked_row(row, STUDIES)
     row |= {**changes, "holder": None, "held_until": None}
     row["specification"] = with_name(row["specification"], row["name"])
     del row["id"]
     key = int(target.execute(insert(STUDIES).returning(STUDIES.c.id), row).scalar_one())
     for table in _OF_STUDY:
-        rows = named_rows(source.execute(select(table).where(table.c.study_id == bindparam("study_id")), of_study))
+        rows = named_rows(source.execute(select(table).where(table.c.study_id == study_id)))
         _insert(target, table, ({**checked_row(row, table), "study_id": key} for row in rows))
-    old = {number: trial for number, trial in source.execute(_KEYS, of_study)}
-    new = {old[number]: trial for number, trial in target.execute(_KEYS, {"study_id": key})}
+    numbered = select(TRIALS.c.number, TRIALS.c.id)
+    old = {number: trial for number, trial in source.execute(numbered.where(TRIALS.c.study_id == study_id))}
+    new = {old[number]: trial for number, trial in target.execute(numbered.where(TRIALS.c.study_id == key))}
     for table in _OF_TRIALS:
         of_trials = select(table).join(TRIALS, TRIALS.c.id == table.c.trial_id)
         in_order = of_trials.order_by(table.c.id) if "id" in table.c else of_trials
-        rows = named_rows(source.execute(in_order.where(TRIALS.c.study_id == bindparam("study_id")), of_study))
+        rows = named_rows(source.execute(in_order.where(TRIALS.c.study_id == study_id)))
         _insert(target, table, ({**checked_row(row, table), "trial_id": new[row["trial_id"]]} for row in rows))
     return key
 

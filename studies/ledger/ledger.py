@@ -7,7 +7,6 @@ Every operation is one transaction, on SQLite and PostgreSQL alike. Operations o
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
@@ -110,16 +109,6 @@ class Ledger(AbstractContextManager["Ledger"]):
     def url(self) -> str:
         """URL without a password."""
         return self.database.address.shown
-
-    @property
-    def file(self) -> Path | None:
-        """Database file; None for a server."""
-        return self.database.address.file
-
-    @property
-    def home(self) -> Path | None:
-        """Folder of the database file; None for a server."""
-        return self.database.address.home
 
     def patient(self, patience: Patience) -> "Ledger":
         """Return this open ledger with patience with a locked or unreachable database."""

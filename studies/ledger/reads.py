@@ -26,14 +26,7 @@ from studies.ledger.rows import (
 from studies.ledger.tables import ARTEFACTS, ATTEMPTS, CONFIRMATIONS, EVENTS, EXAMPLES, READINGS, STUDIES, TRIALS
 from studies.records.reading import ArtefactRecord, ExampleCounts, ExampleRecord
 from studies.records.study import ConfirmationRecord, EventKind, EventRecord, StudyRecord
-from studies.records.trial import (
-    AttemptRecord,
-    RankedTrial,
-    TrialOutline,
-    TrialRecord,
-    TrialState,
-    TrialTally,
-)
+from studies.records.trial import AttemptRecord, RankedTrial, TrialOutline, TrialRecord, TrialState, TrialTally
 from trial_runner.requests import Reading
 
 _PARENTS = STUDIES.alias()

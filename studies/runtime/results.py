@@ -45,16 +45,13 @@ class Results:
             return report
         reading = replace(reading, rung=self._plan.rungs.rung_at(reading.step))
         if not report.state.is_terminal:
-            state, reason = self._verdict(history, replace(report, reading=reading))
+            state, reason = self._verdict(history, replace(report, reading=reading), reading)
             score = reading.score if state is TrialState.COMPLETE else None
             report = replace(report, state=state, score=score, reason=reason)
         return replace(report, reading=reading if _is_finite(reading) else None)
 
-    def _verdict(self, history: StudyHistory, report: TrialReport) -> tuple[TrialState, str | None]:
+    def _verdict(self, history: StudyHistory, report: TrialReport, reading: Reading) -> tuple[TrialState, str | None]:
         """Return the state of a trial after a report, and the reason if it was stopped."""
-        reading = report.reading
-        if reading is None:
-            return TrialState.RUNNING, None
         if not math.isfinite(reading.score):
             return TrialState.FAILED, f"score is {reading.score} at step {reading.step}"
         if not math.isfinite(reading.train_loss):

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 
 from search_space.space.space import SearchSpace
@@ -148,18 +147,14 @@ class StudyState:
             lease.worker = None
             self.history = self.history.changed(lease.trial, state=TrialState.QUEUED)
 
-    @cached_property
-    def _has_best(self) -> bool:
-        """Whether a best trial is searched; trials of a confirmation are seeds of a few configurations."""
-        return self.plan.training.measured_split == "validation"
-
     def progress(self, *, is_exhausted: bool) -> Progress:
         """Return the progress of the study.
 
         Args:
             is_exhausted: Whether nothing more can be proposed.
         """
-        history, ended = self.history, EndedTrials.of(self.history, has_best=self._has_best)
+        has_best = self.plan.training.measured_split == "validation"
+        history, ended = self.history, EndedTrials.of(self.history, has_best=has_best)
         leases = sorted(self.roster.leases.items())
         return Progress(
             study=self.study.name,

@@ -8,15 +8,7 @@ from studies.errors import LaunchError
 from studies.history.history import StudyHistory
 from studies.ledger.files import is_own_file
 from studies.records import ArtefactRecord, EventKind, TrialRecord, TrialState
-from studies.runtime.replicates import (
-    ReplicateRound,
-    early_original,
-    finalists_of,
-    repeat,
-    replicate,
-    round_of,
-    rounds,
-)
+from studies.runtime.replicates import ReplicateRound, early_original, finalists_of, repeat, replicate, round_of, rounds
 from studies.runtime.roster import Lease
 from studies.runtime.state import StudyState
 from studies.search.candidates import new_trial, trial_request

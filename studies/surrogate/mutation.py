@@ -64,17 +64,16 @@ class Parents:
 
     def any(self, draw: random.Random) -> EncodedConfiguration:
         """Return a random parent."""
-        return self._ranked[self._rank(draw, len(self._ranked))]
+        return self._drawn(draw, self._ranked)
 
     def pair(self, draw: random.Random) -> tuple[EncodedConfiguration, EncodedConfiguration] | None:
         """Return a random parent with attention and one with the FFN; None if there are none."""
         if not self._with_attention or not self._with_ffn:
             return None
-        one = self._with_attention[self._rank(draw, len(self._with_attention))]
-        return one, self._with_ffn[self._rank(draw, len(self._with_ffn))]
+        return self._drawn(draw, self._with_attention), self._drawn(draw, self._with_ffn)
 
-    def _rank(self, draw: random.Random, number: int) -> int:
-        return int(draw.expovariate(1 / self._decay)) % number
+    def _drawn(self, draw: random.Random, some: Sequence[EncodedConfiguration]) -> EncodedConfiguration:
+        return some[int(draw.expovariate(1 / self._decay)) % len(some)]
 
 
 class Mutation:

@@ -130,7 +130,7 @@ class Hybrids:
         if all(side in end.peak_lrs for end in self._ends):
             same_range = one.ranges.get(side) == other.ranges.get(side)
             rates = [f"{end.peak_lrs[side]:.1e}" for end in self._ends]
-            places = rates if same_range else [end.rate_place(side) for end in self._ends]
+            places = rates if same_range else [f"{(end.unit_lrs[side] + 1) / 2:.0%}" for end in self._ends]
             if places[0] != places[1]:
                 before, after = rates if rates[0] != rates[1] else map("{} of its range".format, places)
                 yield Change(side=side, dimension="learning rate", before=before, after=after)
@@ -201,10 +201,6 @@ class _End:
         self.share = candidate.attention_share if all(map(is_sized, self.patterns.values())) else None
         self.splits = space.splits_of(configuration)
         self.parameters = self._parameters(configuration, candidate, space)
-
-    def rate_place(self, side: str) -> str:
-        """Return the place of a learning rate in the range of its form, in percent."""
-        return f"{(self.unit_lrs[side] + 1) / 2:.0%}"
 
     @staticmethod
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:

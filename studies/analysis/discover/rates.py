@@ -57,7 +57,8 @@ _Answer = tuple[float, dict[str, Any], str]
 def _curve(
     knowledge: StudyPosterior, side: str, form: str, some: Sequence[EncodedConfiguration]
 ) -> tuple[_Answer, list[dict[str, Any]]]:
-    asked = [knowledge.with_unit_lr(one, form, unit_lr) for unit_lr in UNIT_LRS for one in some]
+    changed = [{**knowledge.best_unit_lrs, form: unit_lr} for unit_lr in UNIT_LRS]
+    asked = [knowledge.encoding.with_unit_lrs(one, unit_lrs) for unit_lrs in changed for one in some]
     each, joint = knowledge.joint(asked)
     means = each.reshape(len(UNIT_LRS), -1).mean(axis=1)
     covariance = joint.reshape(len(UNIT_LRS), len(some), len(UNIT_LRS), len(some)).mean(axis=(1, 3))

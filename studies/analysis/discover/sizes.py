@@ -29,11 +29,6 @@ _NOTE = (
 )
 
 
-def point_of(metric: str) -> float:
-    """Return one point of a metric: a hundredth, or 1 for metrics in percent."""
-    return 1.0 if metric in _IN_PERCENT else 0.01
-
-
 def sizes(knowledge: StudyPosterior) -> Card:
     """Return the card of the best trial within every size, the smallest first, with all complete trials as points.
 
@@ -44,7 +39,7 @@ def sizes(knowledge: StudyPosterior) -> Card:
     means, covariance = knowledge.expected(trials)
     reaches = REACH * np.sqrt(np.maximum(np.diag(covariance), 0.0))
     draws = knowledge.sampled(trials, _DRAWS, "sizes", known=(means, covariance))
-    slack = POINTS * point_of(knowledge.metric)
+    slack = POINTS * (1.0 if knowledge.metric in _IN_PERCENT else 0.01)
     within = (draws >= draws.max(axis=1, keepdims=True) - slack).mean(axis=0)
     rows = {
         place: {

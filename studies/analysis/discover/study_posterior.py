@@ -195,7 +195,3 @@ class StudyPosterior:
     def forms(self) -> tuple[str, ...]:
         """Functional forms of the space, attention's first."""
         return tuple(dict.fromkeys(form for part in self.encoding.parts.values() for form in part.by_form))
-
-    def with_unit_lr(self, encoded: EncodedConfiguration, form: str, unit_lr: float) -> EncodedConfiguration:
-        """Return a configuration with another learning rate of one form, and the best ones of the others."""
-        return self.encoding.with_unit_lrs(encoded, {**self.best_unit_lrs, form: unit_lr})

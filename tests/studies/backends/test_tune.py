@@ -78,7 +78,7 @@ def test_last_message_arrives_after_driver_and_ray_are_gone(monkeypatch, last, m
 
     monkeypatch.setattr(tune, "start_of", lambda pid: None)
     # it was still ending when its Ray was gone
-    driver: Any = SimpleNamespace(receive=receive, ends_within=lambda seconds: seconds > 1)
+    driver: Any = SimpleNamespace(receive=receive, exit_code=lambda seconds: 0 if seconds > 1 else None)
     order: Any = SimpleNamespace(plan=SimpleNamespace(lease_seconds=60.0), address=None)
     watch: Any = SimpleNamespace(is_due=lambda: False, reason_to_stop=lambda: "")
     ledger: Any = None  # nothing is read from it

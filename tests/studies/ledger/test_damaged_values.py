@@ -37,7 +37,8 @@ def test_a_value_that_cannot_be_is_one_line(tmp_path, values, damage):
 def test_a_configuration_that_is_none_is_one_line(kept, values, tamper):
     kept.ledger.add_trials(kept.id, kept.epoch, [values.trial(0)])
     refused_by_postgresql = ("no JSON", "", "[" * 5000)
-    for damage in ('{"edits": 7}', "{}", "7", *(() if kept.ledger.file is None else refused_by_postgresql)):
+    is_file = kept.ledger.database.address.file is not None
+    for damage in ('{"edits": 7}', "{}", "7", *(refused_by_postgresql if is_file else ())):
         tamper(f"UPDATE trials SET configuration = '{damage}'")
         with pytest.raises(DamagedError, match="must hold a configuration there; it is damaged") as error:
             kept.ledger.trials(kept.id)
