@@ -7,15 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from search_space.field_types import Name
 from studies.errors import StorageError, WishError
 from studies.ledger.copies import Copied
 from studies.ledger.engine import StorageAddress
-from studies.ledger.files import is_marked, own_folder
+from studies.ledger.files import own_folder
 from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
+from studies.records.study import check_name
 from studies.runtime.artefacts import delete_study_folder, mark_renamed
 from studies.runtime.workload import hold_study
 from trial_runner.files import abandoned, unfinished
@@ -38,12 +36,7 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
     Raises:
         StudiesError: If there is no such study, a launch runs it, or the new name is taken or invalid.
     """
-    try:
-        TypeAdapter(Name).validate_python(new)
-    except ValidationError:
-        raise WishError(
-            f"the name of a study must be of lower-case letters, digits, '.', '_' and '-'; got {new!r}. Choose another."
-        ) from None
+    check_name(new, "a study", WishError)
     study = _half_renamed(ledger, name, new) or ledger.study(name)
     if study.name == name:
         if study.folder is not None:
@@ -60,12 +53,8 @@ def _half_renamed(ledger: Ledger, name: str, new: str) -> StudyRecord | None:
     """Return the study of the new name if it was renamed by a process that was killed before it ended."""
     studies = {study.name: study for study in ledger.studies()}
     study = studies.get(new)
-    if study is None or study.folder is None or name in studies:
-        return None
-    try:
-        return study if is_marked(study.folder, replace(study, name=name)) else None
-    except (OSError, ValueError):
-        return None
+    is_half = study is not None and name not in studies and own_folder(replace(study, name=name)) is not None
+    return study if is_half else None
 
 
 def _move(ledger: Ledger, study: StudyRecord, folder: Path, there: Path) -> None:

@@ -20,6 +20,12 @@ class _Middle:
         return float((low * high) ** 0.5) if log else (low + high) / 2
 
 
+def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
+    """Return a trial as a candidate."""
+    rates = trial.attention_learning_rate, trial.ffn_learning_rate
+    return Candidate.of(trial.configuration, rates, space.shape)
+
+
 def best_first(
     trials: Sequence[TrialRecord], space: SearchSpace, estimates: Estimates = NO_ESTIMATES
 ) -> list[TrialRecord]:

@@ -5,19 +5,13 @@ from functools import partial
 
 from search_space.published.point import PublishedPoint
 from search_space.space.space import Candidate, SearchSpace
-from studies.analysis.baselines import baseline, best_first
+from studies.analysis.baselines import baseline, best_first, candidate_of_trial
 from studies.analysis.discover.between import Between, Joint
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.confirmation.contenders import ContenderEntry, entry_of
 from studies.confirmation.request import AGAINST, AblationRequest
 from studies.errors import ConfirmationError
 from studies.records import TrialRecord
-
-
-def candidate_of_trial(trial: TrialRecord, space: SearchSpace) -> Candidate:
-    """Return a trial as a candidate."""
-    rates = trial.attention_learning_rate, trial.ffn_learning_rate
-    return Candidate.of(trial.configuration, rates, space.shape)
 
 
 def path_entries(

@@ -8,8 +8,8 @@ from typing import Any
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
-from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
-from studies.analysis.baselines import resized
+from search_space.space.space import HEAD_RATE, SearchSpace
+from studies.analysis.baselines import candidate_of_trial, resized
 from studies.consistency import CheckedRecords, ExpectedAndFound, field_differences, must
 from studies.ledger.invariants import Records
 from studies.records import ConfirmationRecord, Contender, TrialRecord, TrialState
@@ -122,8 +122,7 @@ class ConfirmationFacts(CheckedRecords):
 
     def _template(self, contender: Contender, trial: TrialRecord) -> TrialRecord:
         """Return the trial of a contender that repeats none: a method at the budget, or a step of a path."""
-        attention, ffn = (None if side is None else side.learning_rate for side in (trial.attention, trial.ffn))
-        candidate = Candidate.of(trial.configuration, (attention, ffn), self.space.shape)
+        candidate = candidate_of_trial(trial, self.space)
         if contender.baselines:
             candidate = resized(PublishedPoint(contender.baselines[0]), self.space)
         head = self.originals.trials[0].head_parameters

@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from search_space.field_types import Name
 from search_space.published.point import PublishedPoint
 from studies.analysis.fronts import parameters_of
 from studies.analysis.summaries import check_number
 from studies.errors import ConfirmationError
 from studies.records import StudyRecord
+from studies.records.study import check_name
 
 AGAINST = tuple(map(PublishedPoint, ("mam_adapter", "lora_qv", "full_finetuning")))
 """Default baselines."""
@@ -54,7 +52,7 @@ class ConfirmationRequest:
         if len(set(self.against)) < len(self.against):
             raise ConfirmationError(f"a baseline must be named once; got {', '.join(self.against)}.")
         object.__setattr__(self, "against", tuple(map(PublishedPoint, self.against)))
-        _check_name(self.confirmation, "a confirmation")
+        check_name(self.confirmation, "a confirmation", ConfirmationError)
 
     @property
     def confirmation(self) -> str:
@@ -118,7 +116,7 @@ class AblationRequest:
         check_number(self.trial)
         if self.against is not None:
             object.__setattr__(self, "against", PublishedPoint(self.against))
-        _check_name(self.confirmation, "an ablation")
+        check_name(self.confirmation, "an ablation", ConfirmationError)
 
     @property
     def confirmation(self) -> str:
@@ -137,12 +135,3 @@ class AblationRequest:
 
 Request = ConfirmationRequest | AblationRequest
 """Request of a training on the test split."""
-
-
-def _check_name(name: str, what: str) -> None:
-    try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
-        raise ConfirmationError(
-            f"the name of {what} must be of lower-case letters, digits, '.', '_' and '-'; got {name!r}. Choose another."
-        ) from None

@@ -40,18 +40,14 @@ class Patience:
     def pauses(self) -> Iterator[None]:
         """Pause at every iteration, until it is time to give up."""
         until, pause = time.monotonic() + self.seconds, _FIRST_PAUSE_SECONDS
-        while time.monotonic() < until and self._nap(pause):
+        while time.monotonic() < until:
+            awake_at = time.monotonic() + pause
+            while (left := awake_at - time.monotonic()) > 0:
+                if self.is_over():
+                    return
+                time.sleep(min(left, _NAP_SECONDS))
             yield
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-    def _nap(self, seconds: float) -> bool:
-        """Wait; return False if the wait was given up."""
-        until = time.monotonic() + seconds
-        while not self.is_over():
-            if (left := until - time.monotonic()) <= 0:
-                return True
-            time.sleep(min(left, _NAP_SECONDS))
-        return False
 
 
 NO_PATIENCE = Patience(seconds=0.0)

@@ -7,8 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from search_space.field_types import Name
 from studies.errors import StudiesError
 from trial_runner.backbones import BackboneSource
 
@@ -18,6 +19,16 @@ class StudyKind(StrEnum):
 
     SEARCH = "search"
     CONFIRMATION = "confirmation"
+
+
+def check_name(name: str, what: str, error: type[StudiesError]) -> None:
+    """Raise an error if a text cannot be the name of a study."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        raise error(
+            f"the name of {what} must be of lower-case letters, digits, '.', '_' and '-'; got {name!r}. Choose another."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,8 @@ def _view(request: PageRequest) -> object:
         raise StudiesError(f"a view must be one of {', '.join(ANALYSES)}; got {name!r}.")
     study = request.study
     found = study.view(name, lambda: _answer(request, name), waits=request.waits)
-    if found is None:
-        return {"view": name, "pending": True, "problem": "", "answer": None}
-    return {"view": name, "pending": False, "problem": found.problem, "answer": found.value}
+    problem, answer = ("", None) if found is None else (found.problem, found.value)
+    return {"view": name, "pending": found is None, "problem": problem, "answer": answer}
 
 
 def _answer(request: PageRequest, name: str) -> object:

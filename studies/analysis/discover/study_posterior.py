@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 
 from search_space.space.space import Candidate, SearchSpace
+from studies.analysis.baselines import candidate_of_trial
 from studies.analysis.discover.uniform_draws import UniformDraws
 from studies.errors import StudiesError
 from studies.history.history import StudyHistory
@@ -125,8 +126,7 @@ class StudyPosterior:
 
     def candidate(self, trial: TrialRecord) -> Candidate:
         """Return a trial as a candidate."""
-        peak_lrs = trial.attention_learning_rate, trial.ffn_learning_rate
-        return Candidate.of(trial.configuration, peak_lrs, self.space.shape)
+        return candidate_of_trial(trial, self.space)
 
     @property
     def space(self) -> SearchSpace:
