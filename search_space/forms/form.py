@@ -229,6 +229,11 @@ class SizedForm(Form):
         return 1
 
     @property
+    def has_rank(self) -> bool:
+        """Whether the width is a rank or a hidden width, and not a number of rows or of weights."""
+        return self.size_symbol == Form.size_symbol and self.outside_site is None
+
+    @property
     def size(self) -> str:
         """Width, or the two widths of widened forms."""
         return f"{self.width}–{self.width + self.width_step}" if self.widened else f"{self.width}"

@@ -16,6 +16,9 @@ from search_space.parameter_counts.counts import affine_count, instance_count, s
 from search_space.parameter_counts.flops import affine_flops
 from search_space.validity import check_on
 
+RankBounds = tuple[int, int]
+"""Least and greatest rank."""
+
 _GROUPED = re.compile(r"[0-9]{1,3}(?:([,_])[0-9]{3})(?:\1[0-9]{3})*")
 
 
@@ -86,7 +89,9 @@ class SideCost:
         slope: Stored parameters of one unit.
         sublayers: Units of the smallest widths; 0 without a bottleneck to size.
         step: Rows of a unit.
+        min_units: Units of the smallest widths.
         max_units: Units of the largest widths; None if they are unbounded.
+        has_rank: Whether bounds of the rank limit the widths.
         fixed_flops: Extra FLOPs per token at inference, at width 0.
         unit_flops: Extra FLOPs per token of one unit.
     """
@@ -96,22 +101,31 @@ class SideCost:
     slope: int
     sublayers: int
     step: int
+    min_units: int
     max_units: int | None
+    has_rank: bool = False
     fixed_flops: int = 0
     unit_flops: int = 0
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], shape: BackboneShape, step: int = 1) -> "SideCost":
+    def of(
+        cls, edits: tuple[Edit, ...], shape: BackboneShape, step: int = 1, rank: RankBounds | None = None
+    ) -> "SideCost":
         """Compute the cost of the edits of one side, without shared parameters.
 
         Args:
             step: Smallest width that all edits of the other parts can have, too.
+            rank: Bounds of the rank of forms that have one; None for any.
         """
         numbers = {edit: instance_count(edit, shape) for edit in edits}
         sized = {edit: edit.sized_form for edit in edits if edit.sized_form is not None}
         step = math.lcm(step, *(form.width_step for form in sized.values()))
         sublayers = _widenable(sized, numbers)
         bounds = [form.largest_width(edit, shape) for edit, form in sized.items()]
+        least = step
+        if has_rank := rank is not None and any(form.has_rank for form in sized.values()):
+            least, most = rank
+            bounds.append(most)
         flops = {edit: affine_flops(edit, shape) for edit in numbers}
         return cls(
             edits=edits,
@@ -119,6 +133,8 @@ class SideCost:
             slope=step * sum(affine_count(edit, shape).slope * numbers[edit] // max(sublayers, 1) for edit in sized),
             sublayers=sublayers,
             step=step,
+            min_units=-(-least // step) * sublayers,
+            has_rank=has_rank,
             max_units=min((bound // step * sublayers for bound in bounds if bound is not None), default=None),
             fixed_flops=sum(number * flops[edit].weights for edit, number in numbers.items()),
             unit_flops=step * sum(flops[edit].weights_per_width * numbers[edit] // max(sublayers, 1) for edit in sized),
@@ -127,13 +143,18 @@ class SideCost:
     @property
     def min_cost(self) -> int:
         """Stored parameters with every bottleneck at its smallest."""
-        return self.intercept + self.slope * self.sublayers
+        return self.cost(self.min_units)
+
+    @property
+    def max_cost(self) -> float:
+        """Stored parameters at the upper bound of the rank; infinite without one."""
+        return self.cost(self.max_units or 0) if self.has_rank or not self.slope else math.inf
 
     def units(self, parameters: float) -> int:
-        """Return the most units whose cost is at most ``parameters``, at least one per sublayer."""
+        """Return the most units whose cost is at most ``parameters``, at least those of the smallest widths."""
         if not self.slope:
             return 0
-        units = max(self.sublayers, math.floor((parameters - self.intercept) / self.slope))
+        units = max(self.min_units, math.floor((parameters - self.intercept) / self.slope))
         return units if self.max_units is None else min(units, self.max_units)
 
     def cost(self, units: int) -> int:
@@ -188,19 +209,47 @@ class SplitCost:
             raise BudgetError(f"the split of a side must be in [0, 1]; got {self.share}.")
 
     @classmethod
-    def of(cls, edits: tuple[Edit, ...], splits: BudgetSplits, shape: BackboneShape) -> "SplitCost":
+    def of(
+        cls, edits: tuple[Edit, ...], splits: BudgetSplits, shape: BackboneShape, rank: RankBounds | None = None
+    ) -> "SplitCost":
         """Compute the cost of a side's edits, split if a split contains some of them; else the second part is empty."""
         for chosen, share in splits.items():
             first = tuple(edit for edit in edits if edit in chosen)
             if 0 < len(first) < len(edits):
                 others = tuple(edit for edit in edits if edit not in chosen)
-                return cls(first=SideCost.of(first, shape), second=SideCost.of(others, shape), share=share)
-        return cls(first=SideCost.of(edits, shape), second=SideCost.of((), shape))
+                return cls(
+                    first=SideCost.of(first, shape, rank=rank),
+                    second=SideCost.of(others, shape, rank=rank),
+                    share=share,
+                )
+        return cls(first=SideCost.of(edits, shape, rank=rank), second=SideCost.of((), shape))
 
     @property
     def min_cost(self) -> int:
         """Stored parameters with every bottleneck at its smallest."""
         return self.first.min_cost + self.second.min_cost
+
+    @property
+    def max_cost(self) -> float:
+        """Stored parameters at the upper bound of the rank; infinite without one."""
+        return self.first.max_cost + self.second.max_cost
+
+    def size_scale(self, parameters: int, shared: int, rank: RankBounds | None) -> tuple[int, float]:
+        """Return the size at a share of 1, and the power of a share that is its factor at others.
+
+        The size is the budget, and the power 1, unless bounds of the rank apply. Then shares from the ratio of the
+        bounds to 1 are stretched to the sizes from the lower bound to the upper one, or to the budget.
+
+        Args:
+            parameters: Budget of stored parameters.
+            shared: Number of shared ones among them.
+            rank: Bounds of the rank of forms that have one; None for any.
+        """
+        if rank is None or math.isinf(self.max_cost):
+            return parameters, 1
+        whole, least = min(parameters, int(self.max_cost) + shared), max(1, self.min_cost + shared)
+        is_fixed = rank[0] == rank[1] or least >= whole
+        return max(1, whole), 1 if is_fixed else math.log(least / whole) / math.log(rank[0] / rank[1])
 
     def units(self, parameters: float) -> tuple[UnitCounts, UnitCounts]:
         """Return the most units of both whose cost is at most ``parameters``, at least the smallest."""
@@ -246,6 +295,16 @@ def largest_units(both: SplitCost, parameters: int, extra_flops: int | None) -> 
     return both.units(least)
 
 
+def share_of_size(
+    structure: Configuration, shape: BackboneShape, stored: int, parameters: int, rank: RankBounds
+) -> float:
+    """Return the share of the budget at which a structure stores some parameters; see `SplitCost.size_scale`."""
+    attention, ffn = (SplitCost.of(edits, {}, shape, rank) for edits in (structure.attention, structure.ffn))
+    shared = shared_parameter_count(structure.edits)
+    whole, power = SplitCost(first=attention, second=ffn).size_scale(parameters, shared, rank)
+    return math.pow(stored / whole, 1 / power)
+
+
 def solve(  # noqa: PLR0913
     structure: Configuration,
     shape: BackboneShape,
@@ -255,6 +314,7 @@ def solve(  # noqa: PLR0913
     budget_fraction: float = 1.0,
     splits: BudgetSplits = MappingProxyType({}),
     extra_flops: int | None = None,
+    rank: RankBounds | None = None,
 ) -> Configuration:
     """Return the structure with the largest bottlenecks that the budget allows.
 
@@ -266,15 +326,17 @@ def solve(  # noqa: PLR0913
         structure: Configuration whose widths are ignored.
         attention_share: Share of the budget for attention, in [0, 1]; ignored if one side has no bottleneck to size.
         parameters: Budget; the smallest bottlenecks must fit it.
-        budget_fraction: Used share of the budget, in (0, 1]; the smallest bottlenecks may use more of it.
+        budget_fraction: Used share of the budget, in (0, 1]; the smallest bottlenecks may use more of it. With bounds
+            of the rank, the ratio of the rank to the upper one; see `SplitCost.size_scale`.
         splits: Splits of a side's budget between its edits, at most one per side; without one all edits of a side have
             one width.
         extra_flops: Most extra FLOPs per token at inference, beyond those of the smallest bottlenecks; None for any
             number.
+        rank: Bounds of the rank of forms that have one; None for any.
 
     Raises:
-        BudgetError: If the structure does not fit with every bottleneck at 1; the error names the least number. Or if a
-            share or ``extra_flops`` is out of range.
+        BudgetError: If the structure does not fit with every bottleneck at its smallest; the error names the least
+            number. Or if a share or ``extra_flops`` is out of range.
         InvalidEditError: If the structure is not valid on the backbone.
     """
     if not 0 <= attention_share <= 1:
@@ -285,7 +347,7 @@ def solve(  # noqa: PLR0913
         )
     if extra_flops is not None and extra_flops < 0:
         raise BudgetError(f"the most extra FLOPs must be at least 0; got {extra_flops}.")
-    attention, ffn = (SplitCost.of(edits, splits, shape) for edits in (structure.attention, structure.ffn))
+    attention, ffn = (SplitCost.of(edits, splits, shape, rank) for edits in (structure.attention, structure.ffn))
     both, shared = (
         SplitCost(first=attention, second=ffn, share=attention_share),
         shared_parameter_count(structure.edits),
@@ -293,7 +355,8 @@ def solve(  # noqa: PLR0913
     least = both.min_cost + shared
     if least > parameters:
         raise BudgetError(f"this configuration needs at least {least:,} parameters; the budget is {parameters:,}.")
-    used = math.floor(budget_fraction * parameters) - shared
+    whole, power = both.size_scale(parameters, shared, rank)
+    used = math.floor(budget_fraction**power * whole) - shared
     solved = structure.with_widths(both.widths(largest_units(both, used, extra_flops)))
     check_on(solved.edits, shape)
     return solved

@@ -1,12 +1,12 @@
 """Published points: published methods with fixed hyper-parameters, resized to a budget or of a fixed size."""
 
-from typing import Self
+from typing import Any, Self
 
 from search_space.backbones.shape import BackboneShape
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.errors import BudgetError, SettingError
-from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.budget import RankBounds, solve
 from search_space.parameter_counts.counts import count, count_edits
 from search_space.published import HyperParameterValues, PublishedMethod, published_method
 
@@ -48,6 +48,13 @@ class PublishedPoint(str):
         """Whether the text sets one of the method's sizes, as ``lora_qv:r=8`` does."""
         return any(one.is_size and {one.name, one.alias} & set(self.settings) for one in self.method.hyperparameters)
 
+    @property
+    def has_open_scale(self) -> bool:
+        """Whether the method has a fixed scale that the text does not set."""
+        return any(one.name == "scale" for one in self.method.hyperparameters) and not {"scale", "s"} & set(
+            self.settings
+        )
+
     def structure(self, shape: BackboneShape, *, scale: float | None = None) -> Configuration:
         """Build the method with the settings, before any resizing.
 
@@ -57,20 +64,31 @@ class PublishedPoint(str):
         Raises:
             InvalidEditError: If it is not valid on the backbone.
         """
-        has_scale = scale is not None and any(one.name == "scale" for one in self.method.hyperparameters)
-        scales: dict[str, float | str] = {"scale": scale} if has_scale and scale is not None else {}
+        scales: dict[str, float | str] = {"scale": scale} if self.has_open_scale and scale is not None else {}
         return self.method.configuration(shape, {**scales, **self.settings})
 
     def trains_whole_model(self, shape: BackboneShape) -> bool:
         """Return whether the method trains the whole model, so that no budget can resize it."""
         return any(edit.site is Site.GLOBAL and not edit.sized_form for edit in self.structure(shape).edits)
 
-    def configuration(self, shape: BackboneShape, *, parameters: int, scale: float) -> Configuration:
+    def configuration(
+        self,
+        shape: BackboneShape,
+        *,
+        parameters: int,
+        scale: float,
+        budget_fraction: float = 1.0,
+        extra_flops: int | None = None,
+        rank: RankBounds | None = None,
+    ) -> Configuration:
         """Build the method resized to a number of parameters; a point of fixed size stays unchanged.
 
         Args:
             parameters: Most stored parameters.
             scale: Fixed scale of a method that has one, unless the point sets it.
+            budget_fraction: Used share of the parameters; see `solve`.
+            extra_flops: Most extra FLOPs per token at inference; None for any number.
+            rank: Bounds of the rank of forms that have one; None for any.
 
         Raises:
             BudgetError: If it does not fit.
@@ -82,7 +100,8 @@ class PublishedPoint(str):
             if share is None:
                 sides = [count_edits(edits, shape).stored for edits in (structure.attention, structure.ffn)]
                 share = sides[0] / sum(sides)
-            return solve(structure, shape, attention_share=share, parameters=parameters)
+            sizes: dict[str, Any] = {"budget_fraction": budget_fraction, "extra_flops": extra_flops, "rank": rank}
+            return solve(structure, shape, attention_share=share, parameters=parameters, **sizes)
         stored = count(structure, shape).stored
         if stored > parameters:
             raise BudgetError(f"{self} stores {stored:,} parameters; the budget is {parameters:,}.")

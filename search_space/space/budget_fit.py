@@ -54,6 +54,8 @@ class BudgetFit:
         self.points: Mapping[str, tuple[Point, ...]] = {}
         self.placements: Mapping[str, tuple[str, ...]] = {}
         self.part_limit, self.fits_all_layers = self._share_of(1), True
+        if options.methods:
+            return
         costs = {part: points for part in parts if (points := self._costs(part))}
         if not costs or not has_layers:
             has_forms = bool(options.attention_forms or options.ffn_forms)
@@ -62,7 +64,8 @@ class BudgetFit:
             raise SearchSpaceError(
                 "the study must leave something to search; got no form at attention or FFN that is valid on "
                 f"{shape.family}{' and can be merged' if options.mergeable else ''}"
-                f"{' and that peft can load' if options.exportable else ''}. "
+                f"{' and that peft can load' if options.exportable else ''}"
+                f"{f' with a rank of at least {options.rank[0]}' if options.rank else ''}. "
                 f"Allow more forms{'' if has_layers else ' and layers'}"
                 f"{'' if has_forms else ', or name published points such as lora_qv:r=8'}."
             )
@@ -84,7 +87,7 @@ class BudgetFit:
                 )
             raise BudgetError(
                 f"the budget must allow at least one configuration; got {budget:,} parameters, and the smallest "
-                f"that fits the study has {smallest:,}. Raise the budget."
+                f"that fits the study has {smallest:,}. Raise the budget{', or lower space.rank' * bool(options.rank)}."
             )
         sets = [chosen for size in range(together, 0, -1) for chosen in combinations(self.points, size)]
         self.placements = {"both" if chosen == (ATTENTION, FFN) else "+".join(chosen): chosen for chosen in sets}
@@ -159,6 +162,10 @@ def check_limits(configuration: Configuration, shape: BackboneShape, options: Sp
     if options.exportable is not None and configuration.edits:
         for name, reason in inexpressible(configuration, shape).items():
             raise BudgetError(f"configurations of this study must be ones that peft can load; got {name}: {reason}.")
+    low, high = options.rank or (1, math.inf)
+    for form in (edit.sized_form for edit in configuration.edits):
+        if form is not None and form.has_rank and not low <= form.width <= high - form.width_step * (form.widened > 0):
+            raise BudgetError(f"configurations of this study must have ranks from {low} to {high}; got {form.size}.")
     flops, limit = extra_flops(configuration, shape), options.max_extra_flops
     if limit is not None and flops > limit:
         raise BudgetError(f"this configuration adds {flops:,} FLOPs per token; max_extra_flops is {limit:,}.")
@@ -166,6 +173,8 @@ def check_limits(configuration: Configuration, shape: BackboneShape, options: Sp
 
 def width_step(part: str, options: SpaceOptions) -> int:
     """Return the smallest width that every form at the other parts can have, too."""
+    if options.sites == "tied" or part == FFN:
+        return 1
     has_products = any("products" in FORMS[name].dimensions for name in options.attention_forms)
-    has_steps = options.sites == "separate" and part != FFN and has_products
-    return max(options.values.products) if has_steps else 1
+    step, low = max(options.values.products) if has_products else 1, options.rank[0] if options.rank else 1
+    return -(-low // step) * step

@@ -14,8 +14,10 @@ from search_space.errors import SearchSpaceError, SettingError
 from search_space.field_types import Distinct, Integer, Positive, Size, choice, distinct
 from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, PeftKind, SoftmaxMemory
 from search_space.gates import GATES, ConvexGate, Gate, InducerGate
+from search_space.parameter_counts.budget import RankBounds
 from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
+from search_space.rules import is_integer
 from search_space.space.product import BIASES, DimensionValues, by_text
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
@@ -73,6 +75,16 @@ def _up_to_one(pair: tuple[float, float]) -> tuple[float, float]:
     return pair
 
 
+def _rank_bounds(value: object) -> tuple[int, int] | None:
+    """Return the least and the greatest rank; a single whole number is both."""
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    if value is None:
+        return None
+    if not (len(pair) == 2 and all(is_integer(one) for one in pair) and 1 <= pair[0] <= pair[1]):
+        raise ValueError("must be a whole number from 1 on, or two of them, the lower one first")
+    return pair[0], pair[1]
+
+
 def read_published(value: object) -> str | tuple[PublishedPoint, ...]:
     """Read a word for several published methods, or a list of them.
 
@@ -81,8 +93,12 @@ def read_published(value: object) -> str | tuple[PublishedPoint, ...]:
     """
     if isinstance(value, str) and value in METHOD_GROUPS:
         return value
+    return _read_methods(value, "compared, all, none, or ")
+
+
+def _read_methods(value: object, words: str = "") -> tuple[PublishedPoint, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError("must be compared, all, none, or a list of published methods")
+        raise ValueError(f"must be {words}a list of published methods")
     return distinct(tuple(map(_point, value)))
 
 
@@ -179,8 +195,14 @@ class Space:
         edits_per_side: Number of edits of a side: one, or ``[1, 2]`` also two of different write or form, with a
             split of the side's budget between them. All that a form writes together, such as LoRA at q and v, is one.
         size: Lowest and highest share of the budget for proposals, searched on a logarithmic scale. Null
-            is all of it, and 0.125 to 1 if a study also minimizes sizes (see ``search.objectives``).
-            Published methods use all of it.
+            is all of it, and 0.125 to 1 if a study also minimizes sizes (see ``search.objectives``) or searches
+            ``methods``. Other published methods use all of it.
+        rank: Least and greatest rank, or hidden width, of forms that have one, such as ``[1, 32]``, within the budget
+            and in place of ``size``. A single number fixes it. Null is what a share of the budget buys. Published
+            methods are resized within the bounds, or left out.
+        methods: Published methods that alone are proposed, such as ``[lora_qv]``. Their learning rates, size and fixed
+            scale (one of ``values.scales``) are searched, and nothing else; a point such as ``lora_qv:s=4`` fixes
+            more. Empty is the whole space.
         max_extra_flops: Largest number of FLOPs per token that a configuration adds at inference; null is no limit.
             Edits that can be merged into the weights add none.
         mergeable: Whether to try only configurations that can be merged into the weights, published methods included.
@@ -201,6 +223,8 @@ class Space:
     sites: Literal["tied", "separate"] = "tied"
     edits_per_side: EditNumbers = (1,)
     size: Annotated[PositiveRange, AfterValidator(_up_to_one)] | None = None
+    rank: Annotated[RankBounds | None, BeforeValidator(_rank_bounds)] = None
+    methods: Annotated[tuple[PublishedPoint, ...], PlainValidator(_read_methods)] = ()
     max_extra_flops: Annotated[Integer, Field(ge=0)] | None = None
     mergeable: bool = False
     exportable: Literal["peft"] | None = None
@@ -260,7 +284,7 @@ class SpaceOptions(Space):
     @property
     def budget_fractions(self) -> tuple[float, float]:
         """Lowest and highest share of the budget for which a proposal is sized."""
-        return self.size or (1.0, 1.0)
+        return (self.rank[0] / self.rank[1], 1.0) if self.rank else self.size or (1.0, 1.0)
 
     @property
     def peft_kind(self) -> PeftKind | None:
@@ -270,7 +294,9 @@ class SpaceOptions(Space):
 
     @property
     def published_points(self) -> tuple[PublishedPoint, ...]:
-        """Published methods that are tried first."""
+        """Published methods that are tried first: those of a space of methods, unless ``published`` is ``none``."""
+        if self.methods and self.published != "none":
+            return self.methods
         if not isinstance(self.published, str):
             return self.published
         groups = {"compared": COMPARED, "all": tuple(METHODS), "none": ()}

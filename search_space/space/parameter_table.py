@@ -17,7 +17,10 @@ HEAD_RATE = "learning_rate.head"
 """Name of the parameter of the task head's learning rate, if that is searched."""
 
 METHOD = "method"
-"""User attribute of a trial with a published method or point: its name."""
+"""User attribute of a trial with a published method or point, and parameter if some are searched: its name."""
+
+SCALE = "scale"
+"""Name of the parameter of the fixed scale, if published methods are searched."""
 
 SIZE = "size"
 """Name of the parameter of the used share of the budget."""
@@ -37,7 +40,11 @@ def parameters_of_space(
         layers: Kinds of layer choices that the backbone allows.
         options: Options of the space.
     """
-    table: dict[str, Parameter] = _choice("placement", tuple(placements))
+    table: dict[str, Parameter] = _choice("placement", tuple(placements)) | _choice(
+        METHOD, [*map(str, options.methods)]
+    )
+    if any(point.has_open_scale for point in options.methods):
+        table |= _choice(SCALE, tuple(options.open_values[SCALE]))
     for part_space in part_spaces.values():
         table |= part_space.parameters()
     sized = {part for part, one in part_spaces.items() if any(point.is_sized for point in one.tree.points)}
@@ -72,12 +79,16 @@ def _choice(name: str, choices: Sequence[str]) -> dict[str, Parameter]:
 
 
 def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
-    """Return the learning rates of opt-in forms that are neither searched nor in a published method of the study."""
-    named = {*options.attention_forms, *options.ffn_forms}
-    for point in options.published_points:
+    """Return the learning rates of opt-in forms that are neither searched nor in a published method of the study.
+
+    If published methods are searched, those of all other forms are among them.
+    """
+    named = set() if options.methods else {*options.attention_forms, *options.ffn_forms}
+    for point in options.methods or options.published_points:
         if point.method.invalid_reason(shape) is None:
             named |= {edit.form.name for edit in point.method.structure(shape).edits}
-    return {f"learning_rate.{name}" for name, form in FORMS.items() if form.is_opt_in and name not in named}
+    unnamed = [name for name, form in FORMS.items() if (form.is_opt_in or options.methods) and name not in named]
+    return {f"learning_rate.{name}" for name in unnamed}
 
 
 def side_of(part: str) -> str:

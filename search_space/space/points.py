@@ -127,7 +127,7 @@ _ALL_LAYERS = AllLayers()
 def min_cost(
     point: Point, shape: BackboneShape, options: SpaceOptions, step: int = 1, layers: Layers = _ALL_LAYERS
 ) -> PointCost | None:
-    """Return the least cost of a point; None if its widths cannot be ``step``.
+    """Return the least cost of a point; None if its widths cannot be ``step``, or within the bounds of the rank.
 
     The plain gates of a form are costed as the largest of them, so that all of them fit or none.
 
@@ -139,10 +139,10 @@ def min_cost(
         layers: Layers of the edits.
     """
     edits = tuple(_with_widest_gate(edit, options) for edit in point.at_layers(layers))
-    cost = SideCost.of(edits, shape, step)
-    if cost.max_units is not None and cost.max_units < cost.sublayers:
+    cost = SideCost.of(edits, shape, step, options.rank)
+    if cost.max_units is not None and cost.max_units < cost.min_units:
         return None
-    return PointCost(parameters=cost.min_cost + shared_parameter_count(edits), extra_flops=cost.flops(cost.sublayers))
+    return PointCost(parameters=cost.min_cost + shared_parameter_count(edits), extra_flops=cost.flops(cost.min_units))
 
 
 def _with_widest_gate(edit: Edit, options: SpaceOptions) -> Edit:

@@ -15,13 +15,14 @@ from search_space.canonical import fingerprint
 from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
-from search_space.errors import BudgetError, InvalidEditError, SearchSpaceError
+from search_space.errors import SearchSpaceError
 from search_space.layers import AllLayers, Layers
-from search_space.parameter_counts.budget import solve
+from search_space.parameter_counts.budget import share_of_size, solve
 from search_space.parameter_counts.counts import Counts, count, count_edits, shared_parameter_count
 from search_space.published.point import PublishedPoint
-from search_space.space.budget_fit import BudgetFit, check_limits
+from search_space.space.budget_fit import BudgetFit
 from search_space.space.layer_choice import available_layers, layer_parameters, stack_depth, suggest_layers
+from search_space.space.methods import MethodFit
 from search_space.space.options import SpaceOptions
 from search_space.space.pairs import StructurePairs
 from search_space.space.parameter_table import HEAD_RATE as HEAD_RATE
@@ -118,6 +119,7 @@ class SearchSpace:
         self.shape = shape
         self.budget = budget
         self.options = options or SpaceOptions()
+        self._methods = MethodFit(shape, self.options, budget=budget)
         self.layers = available_layers(self.options.layers, stack_depth(shape))
         self.fitting = BudgetFit(self.parts, shape, self.options, budget=budget, has_layers=bool(self.layers))
         self.placements = self.fitting.placements
@@ -131,10 +133,15 @@ class SearchSpace:
     @property
     def parts(self) -> tuple[str, ...]:
         """Parts of the model that the options allow to edit, even if no point fits there."""
-        if self.options.sites == "tied":
-            return ATTENTION, FFN
+        if self.options.methods or self.options.sites == "tied":
+            return () if self.options.methods else (ATTENTION, FFN)
         kinds = (Site.ENCODER_SELF, Site.DECODER_SELF, Site.CROSS)
         return (*(kind.value for kind in kinds if self.shape.sublayers(kind)), FFN)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether there is anything to propose besides the published methods that are tried first."""
+        return bool(self.trees or self.options.methods)
 
     def parameters(self) -> dict[str, Parameter]:
         """Return every parameter that a proposal may use, by name; equal for all proposals of the space.
@@ -162,9 +169,11 @@ class SearchSpace:
             if set_attribute := getattr(trial, "set_user_attr", None):  # a sampler names it to the objective alone
                 set_attribute(METHOD, method)
             return self.suggest_published(method, trial)
-        if not self.trees:
+        if not self.is_searched:
             raise SearchSpaceError("the study must leave something to search; got published methods only.")
         recorder = ParameterRecorder(trial, self._parameters)
+        if self.options.methods:
+            return self.suggest_published(recorder.choose(METHOD, [*map(str, self.options.methods)]), trial)
         parts = self.placements[recorder.choose("placement", tuple(self.placements))]
         depth = stack_depth(self.shape)
         layer_choices = {side: suggest_layers(side, self.layers, depth, recorder) for side in sides(parts)}
@@ -186,6 +195,7 @@ class SearchSpace:
             budget_fraction=self._suggest_budget_fraction(structure, recorder),
             splits=splits,
             extra_flops=self.options.max_extra_flops,
+            rank=self.options.rank,
         )
         return self._candidate(solved, recorder, method=None)
 
@@ -310,14 +320,16 @@ class SearchSpace:
             share=stored[0] / sum(stored) if share is None else share,
             layers={side: next(iter(choices)) for side, choices in layers.items() if choices},
             splits=self.splits_of(configuration),
-            budget_fraction=self.budget_fraction_of(sum(stored)),
+            budget_fraction=self.budget_fraction_of(sum(stored), configuration),
         )
         return None if candidate is None else dict(candidate.parameters)
 
-    def budget_fraction_of(self, stored: int) -> float:
-        """Return a number of parameters as a share of the budget, clipped to the range of proposals."""
+    def budget_fraction_of(self, stored: int, structure: Configuration | None = None) -> float:
+        """Return the parameters of a structure as a share of the budget, clipped to the range of proposals."""
         low, high = self.options.budget_fractions
-        return min(max(stored / self.budget, low), high)
+        rank, budget = self.options.rank, self.budget
+        share = share_of_size(structure, self.shape, stored, budget, rank) if structure and rank else stored / budget
+        return min(max(share, low), high)
 
     def splits_of(self, configuration: Configuration) -> dict[str, float]:
         """Return the share of the first edits in the stored parameters of each side with pairs, without shared ones.
@@ -336,7 +348,7 @@ class SearchSpace:
         return {side: min(max(both[0] / sum(both), low), high) for side, both in stored.items() if both[1]}
 
     def suggest_published(self, name: str, trial: ParameterSource) -> Candidate:
-        """Suggest the learning rates of a published method or point.
+        """Suggest the learning rates of a published method or point; for one of ``methods``, size and scale, too.
 
         Args:
             name: Name of a method, which is resized to the budget, or of a point with fixed hyper-parameters, such as
@@ -348,9 +360,8 @@ class SearchSpace:
             BudgetError: If it does not fit.
             InvalidEditError: If it is not valid on the backbone.
         """
-        return self._candidate(
-            self._published(PublishedPoint(name)), ParameterRecorder(trial, self._parameters), method=name
-        )
+        configuration, recorder = self._methods.suggest(PublishedPoint(name), trial, self._parameters)
+        return self._candidate(configuration, recorder, method=name)
 
     def published_that_fit(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the published methods and points that are valid on the backbone and fit the budget.
@@ -358,19 +369,8 @@ class SearchSpace:
         Args:
             names: Names of methods and points; None for those of the options.
         """
-        fitting = []
-        for name in map(PublishedPoint, self.options.published_points if names is None else names):
-            try:
-                self._published(name)
-            except (BudgetError, InvalidEditError):
-                continue
-            fitting.append(name)
-        return tuple(fitting)
-
-    def _published(self, point: PublishedPoint) -> Configuration:
-        configuration = point.configuration(self.shape, parameters=self.budget, scale=self.options.published_scale)
-        check_limits(configuration, self.shape, self.options)
-        return configuration
+        points = map(PublishedPoint, self.options.published_points if names is None else names)
+        return tuple(filter(self._methods.fits, points))
 
     def _candidate(self, configuration: Configuration, recorder: ParameterRecorder, *, method: str | None) -> Candidate:
         attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))

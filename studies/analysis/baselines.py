@@ -4,19 +4,21 @@ from collections.abc import Sequence
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
-from search_space.space.space import Candidate, SearchSpace
+from search_space.space.space import SIZE, Candidate, SearchSpace
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.analysis.ranks import ranked
 from studies.records import TrialRecord, TrialState
 
 
 class _Middle:
-    """Optuna-like trial that takes the geometric middle of every range of learning rates."""
+    """Optuna-like trial that takes the largest size and the geometric middle of every range of learning rates."""
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
         return choices[0]
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float:
+        if name == SIZE:
+            return high
         return float((low * high) ** 0.5) if log else (low + high) / 2
 
 

@@ -124,7 +124,7 @@ def _with_few(task: Prepared, *, is_large: bool) -> Prepared:
 
 def _candidates(space: SearchSpace, count: int) -> list[Candidate]:
     """Return random candidates, or published methods if there are no others."""
-    if space.trees:
+    if space.is_searched:
         return [space.suggest(RandomTrial(seed)) for seed in range(count)]
     methods = space.published_that_fit(space.options.published_points)
     return [space.suggest_published(methods[index % len(methods)], RandomTrial(index)) for index in range(count)]

@@ -32,7 +32,7 @@ class TrialQueue:
         self._state = state
         self._plan = plan = state.plan
         # a study of published methods alone has no finalists
-        self._rounds = rounds(plan.replicates if plan.space.trees else 0, target_trials=plan.target_trials)
+        self._rounds = rounds(plan.replicates if plan.space.is_searched else 0, target_trials=plan.target_trials)
         self._finalists: dict[int, tuple[TrialRecord, ...]] = {}
         self._left_out: set[str] = set()
 
@@ -118,7 +118,7 @@ class TrialQueue:
         """Return the next trial of a round that may begin, or an early replicate; None if neither is due."""
         plan = self._plan
         if one is None:
-            original = early_original(history) if plan.repeats_early and plan.space.trees else None
+            original = early_original(history) if plan.repeats_early and plan.space.is_searched else None
             return None if original is None else repeat(original, len(history), study_seed=plan.seed)
         if one.begins_at not in self._finalists:
             before = history[: one.begins_at]

@@ -51,8 +51,10 @@ def directions_of(goal: SizeGoal | None) -> list[StudyDirection]:
     return [StudyDirection.MAXIMIZE] if goal is None else [StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE]
 
 
-def complete_parameters(space: SearchSpace, trial: TrialRecord) -> dict[str, str | float] | None:
+def complete_parameters(space: SearchSpace, trial: TrialRecord) -> Mapping[str, object] | None:
     """Return the parameters with which a space proposes a trial; None if it cannot."""
+    if space.options.methods:
+        return trial.proposal
     rates = {ATTENTION: trial.attention_learning_rate, FFN: trial.ffn_learning_rate}
     present = {side: rate for side, rate in rates.items() if rate is not None}
     return space.parameters_of(trial.configuration, peak_lrs=present)

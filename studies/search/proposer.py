@@ -139,7 +139,7 @@ class Proposer:
     @quiet_optuna()
     def sampled(self, history: StudyHistory) -> Candidate:
         """Return a new proposal of the sampler; see `propose`."""
-        if not self.space.trees:
+        if not self.space.is_searched:
             raise SpaceExhausted("the study has nothing but its published methods.")
         number, tried = len(history), {trial.fingerprint for trial in history}
         states = [one.state for one in self._visible(history)] if self._sampler.startup else []
@@ -161,10 +161,9 @@ class Proposer:
 
     def _visible(self, history: StudyHistory) -> list[TrialRecord]:
         """Return the trials that the sampler may receive."""
+        sees_published = self._sampler.sees_published or self.space.options.methods
         return [
-            one
-            for one in history
-            if one.method is None or (self._sampler.sees_published and self._parameters_of(one) is not None)
+            one for one in history if one.method is None or (sees_published and self._parameters_of(one) is not None)
         ]
 
     def _parameters_of(self, trial: TrialRecord) -> Mapping[str, object] | None:

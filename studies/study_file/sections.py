@@ -85,7 +85,8 @@ class Search(Section):
             searched, rungs compare a trial with those that are no larger, and the result is a front.
         published: Published methods that are tried first: ``compared`` (those of the papers' comparison), ``all``,
             ``none``, or a list. A method is resized to the budget; a point such as ``lora_qv:s=4`` has fixed
-            hyper-parameters, and one that fixes a size keeps it.
+            hyper-parameters, and one that fixes a size keeps it. With ``space.methods`` these are tried first instead,
+            unless it is ``none``.
         sampler: ``factored``, ``tpe``, ``random``, ``nsga2``, ``gp``, ``qmc``, one of an installed package, or
             one of Optuna as ``module:Class``, such as ``optuna.samplers:TPESampler``. Arguments of such a class
             stand beside it: ``{class: optuna.samplers:TPESampler, group: true}``; its seed is given.

@@ -13,11 +13,11 @@ from search_space.backbones.shape import BackboneShape
 from search_space.field_types import Integer, Name
 from search_space.forms import FORMS
 from search_space.parameter_counts.budget import budget_parameters, read_budget
-from search_space.space.options import Space, SpaceOptions, learning_rates_for
+from search_space.space.options import FormValues, Space, SpaceOptions, learning_rates_for
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
 from studies.study_file.fields import LARGEST, Budget, Section, Source
-from studies.study_file.sections import Fleet, Pruning, Search, TaskSection, named_space
+from studies.study_file.sections import SPACES, Fleet, Pruning, Search, TaskSection, named_space
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
@@ -26,6 +26,9 @@ FOUND_OUT = ("lessons", "made_table", "inputs", "dropped", "cuts")
 
 LAUNCH_KEYS = ("trials", "fleet", *FOUND_OUT)
 """Keys that may differ between two launches of one study, or that the first one adds; the others define the search."""
+
+FIXED_BY_METHODS = ("attention_forms", "ffn_forms", "gates", "values", "layers", "sites", "edits_per_side")
+"""Keys of ``space`` that a published method fixes; ``values.scales`` aside."""
 
 _ARTEFACTS = "deltaspace-artefacts"
 _REDUCTION = 2
@@ -84,6 +87,13 @@ class Specification(Section):
                 "search.objectives: must leave extra FLOPs to be few where they are an objective; what is "
                 "mergeable has none"
             )
+        if space.rank and space.size and [*space.size] != SPACES["lora"]["size"]:
+            yield f"space.size: must be left out where space.rank is given, which takes its place; got {[*space.size]}"
+        usual = replace(Space(), values=replace(FormValues(), scales=space.values.scales))
+        fixed = [key for key in FIXED_BY_METHODS if getattr(space, key) != getattr(usual, key)]
+        if space.methods and fixed:
+            names = ", ".join(space.methods)
+            yield f"space.methods: must stand without space.{fixed[0]}, which published methods fix; got {names}"
         if not space.attention_forms and not space.ffn_forms and not self.space_options.published_points:
             yield (
                 "space: must leave something to search; got no form at attention, none at the FFN and no published "
@@ -196,7 +206,7 @@ class Specification(Section):
     @property
     def space_options(self) -> SpaceOptions:
         """Options of the search space, published methods included."""
-        has_sizes = len(self.search.objectives) > 1 and self.space.size is None
+        has_sizes = (len(self.search.objectives) > 1 or self.space.methods) and self.space.size is None
         size = (SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
         return SpaceOptions.of(self.space, published=self.search.published, size=size)
 

@@ -2,12 +2,14 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from search_space.space.random_draw import RandomTrial
 from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
 from studies.history.history import StudyHistory
 from studies.objectives import SizeGoal
@@ -36,6 +38,9 @@ _PARENTS = 100
 
 _RATES = 16
 """Number of random learning rates compared for each published structure."""
+
+_OF_METHODS = 100
+"""Number of random candidates compared where published methods are searched."""
 
 _UNIFORM_FRACTION = 1 / 3
 """Share of the trials whose head rate is drawn from the whole range."""
@@ -146,6 +151,9 @@ class FactoredSearch:
         settings = self._settings
         kind = draw.random()
         n_observed = self._surrogate.n_observed_trials(history)
+        if self.space.options.methods:
+            is_random = n_observed < settings.startup or kind < settings.random_fraction
+            return self._of_methods(draw, history, tried, is_random=is_random)
         if n_observed >= settings.startup and kind >= settings.random_fraction:
             posterior = self._posterior(history)
             is_retuned = kind < settings.random_fraction + settings.retuned_fraction
@@ -230,6 +238,24 @@ class FactoredSearch:
         sizes = self._size_objective.of_trials([published[method] for method, _ in proposals])
         values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
         return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), tried)
+
+    def _of_methods(
+        self, draw: random.Random, history: StudyHistory, tried: set[str], *, is_random: bool
+    ) -> Candidate | None:
+        """Return a random candidate of the methods with the fewest trials, or the best of many of all methods."""
+        counts = Counter(one.method for one in history)
+        methods = sorted(self.space.options.methods, key=counts.__getitem__)
+        drawn = (
+            self.space.suggest_published(methods[place % len(methods)], RandomTrial(draw.getrandbits(64)))
+            for place in range(_OF_METHODS)
+        )
+        if is_random:
+            return next((one for one in drawn if one.fingerprint not in tried), None)
+        posterior, candidates = self._posterior(history), [*drawn]
+        points = posterior.points([self._encoding.features_of(one) for one in candidates])
+        sizes = self._size_objective.of_trials(candidates)
+        values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
+        return self._first_new(values, candidates.__getitem__, tried)
 
     @staticmethod
     def _first_new(values: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:

@@ -7,7 +7,7 @@ from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.forms import Phm
 from search_space.layers import Layers
-from search_space.parameter_counts.budget import SideCost, SplitCost
+from search_space.parameter_counts.budget import RankBounds, SideCost, SplitCost
 from search_space.space.points import ATTENTION, FFN
 from studies.surrogate.features import SideStructure, is_mixed
 
@@ -97,12 +97,20 @@ class SideFacts:
     mixed: tuple[str, ...]
 
     @classmethod
-    def of(cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape) -> "SideFacts":
-        """Return the properties of some edits; there is at least one first edit."""
+    def of(
+        cls, first: tuple[Edit, ...], second: tuple[Edit, ...], shape: BackboneShape, rank: RankBounds | None = None
+    ) -> "SideFacts":
+        """Return the properties of some edits; there is at least one first edit.
+
+        Args:
+            rank: Bounds of the rank of forms that have one; None for any.
+        """
         edits = (*first, *second)
         return cls(
             structure=SideStructure.of(edits),
-            cost=SplitCost(first=SideCost.of(first, shape), second=SideCost.of(second, shape), share=0.5),
+            cost=SplitCost(
+                first=SideCost.of(first, shape, rank=rank), second=SideCost.of(second, shape, rank=rank), share=0.5
+            ),
             products=frozenset(edit.form.n for edit in edits if isinstance(edit.form, Phm) and edit.form.shared),
             edits=edits,
             is_sized=any(edit.sized_form is not None for edit in edits),

@@ -114,7 +114,7 @@ class Encoding:
             structures, layers = self._structures(side).values(), side.layers
             first = tuple(edit for one, *_ in structures for edit in one.at_layers(layers))
             second = tuple(edit for _, *others in structures for one in others for edit in one.at_layers(layers))
-            self._facts[key] = SideFacts.of(first, second, self.space.shape)
+            self._facts[key] = SideFacts.of(first, second, self.space.shape, self.space.options.rank)
         return self._facts[key]
 
     def _structures(self, *sides: EncodedSide) -> dict[str, Structure]:
@@ -213,7 +213,9 @@ class Encoding:
         products = frozenset[int]().union(*(self.facts(side).products for side in sides if side is not None))
         share = encoded.attention_share if self.shares_budget(encoded) else float(is_sized)
         both = SplitCost(first=costs[0], second=costs[1], share=share)
-        own = math.floor(encoded.budget_fraction * self.space.budget) - sum(n**3 for n in products)
+        shared = sum(n**3 for n in products)
+        whole, power = both.size_scale(self.space.budget, shared, self.space.options.rank)
+        own = math.floor(encoded.budget_fraction**power * whole) - shared
         return list(zip(sides, costs, largest_units(both, own, self.space.options.max_extra_flops), strict=True))
 
     def _at_layers_that_fit(self, encoded: EncodedConfiguration) -> tuple[EncodedSide | None, EncodedSide | None]:
@@ -294,7 +296,8 @@ class Encoding:
             None if side is None else replace(side, split=splits.get(name, 0.5))
             for name, side in ((ATTENTION, attention), (FFN, ffn))
         )
-        encoded = self.normalized(EncodedConfiguration(attention, ffn, share, self.space.budget_fraction_of(stored)))
+        fraction = self.space.budget_fraction_of(stored, configuration)
+        encoded = self.normalized(EncodedConfiguration(attention, ffn, share, fraction))
         return encoded if encoded.sides and self.is_legal(encoded) else None
 
     def _encode_side(self, edits: tuple[Edit, ...], peak_lr: float | None, *, is_ffn: bool) -> EncodedSide | None:

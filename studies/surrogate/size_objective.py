@@ -6,6 +6,7 @@ import numpy as np
 
 from search_space.parameter_counts.counts import count_edits
 from search_space.parameter_counts.flops import extra_flops
+from search_space.space.space import Candidate
 from studies.objectives import SizeGoal, SizeMeasure, SizeScale
 from studies.pareto import Staircase
 from studies.records import TrialRecord
@@ -40,8 +41,8 @@ class SizeObjective:
             return np.zeros(len(encoded))
         return np.array([goal.scale.place(self._encoding.size(one, goal.objective)) for one in encoded])
 
-    def of_trials(self, trials: Sequence[TrialRecord]) -> Array:
-        """Return the positions of trials, (N,)."""
+    def of_trials(self, trials: Sequence[TrialRecord | Candidate]) -> Array:
+        """Return the positions of trials or candidates, (N,)."""
         return np.array([self._position(one) for one in trials])
 
     def log_gain(self, means: Array, deviations: Array, places: Array, observed: tuple[Array, Array]) -> Array:
@@ -65,7 +66,7 @@ class SizeObjective:
         stairs = _stairs(means, places, self.goal.scale)
         return np.asarray(means - np.array([stairs.at(place) for place in places]))
 
-    def _position(self, trial: TrialRecord) -> float:
+    def _position(self, trial: TrialRecord | Candidate) -> float:
         if self.goal is None:
             return 0.0
         if trial.fingerprint not in self._positions:

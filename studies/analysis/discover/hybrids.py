@@ -9,6 +9,7 @@ satisfies the rules of the search space and fits the budget.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from search_space.canonical import canonical
 from search_space.configuration import Configuration
@@ -155,7 +156,8 @@ class Hybrids:
             for side in _SIDES
             if len(chosen[side]) > 1 and is_sized(chosen[side][:1]) and is_sized(chosen[side][1:])
         }
-        solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits)
+        rank = self._space.options.rank
+        solved = solve(structure, self._space.shape, attention_share=share, parameters=size, splits=splits, rank=rank)
         attention, ffn = (self._peak_lr(side, edits[side], made) for side in _SIDES)
         return Candidate.of(solved, (attention, ffn), self._space.shape)
 
@@ -206,7 +208,8 @@ class _End:
     def _parameters(configuration: Configuration, candidate: Candidate, space: SearchSpace) -> int:
         stored = candidate.counts.stored
         try:
-            full = solve(configuration, space.shape, attention_share=candidate.attention_share, parameters=space.budget)
+            limits: dict[str, Any] = {"parameters": space.budget, "rank": space.options.rank}
+            full = solve(configuration, space.shape, attention_share=candidate.attention_share, **limits)
         except (BudgetError, InvalidEditError):
             return max(stored, space.budget)
         return space.budget if stored >= _USES_BUDGET * count(full, space.shape).stored else stored

@@ -163,8 +163,16 @@ def test_every_option_of_the_space_can_be_set_in_the_study_file():
         assert getattr(owner, name) == (tuple(value) if isinstance(value, list) else value), name
     default, fields = SpaceOptions(), [one.name for one in dataclasses.fields(SpaceOptions)]
     same = [name for name in fields if getattr(default, name) == getattr(study.space_options, name)]
-    # no keys of a study file
-    assert same == ["published_scale", "near_duplicates", "attention_share", "split", "learning_rates_of"]
+    # rank and methods take the place of others; the rest are no keys of a study file
+    assert same == [
+        "rank",
+        "methods",
+        "published_scale",
+        "near_duplicates",
+        "attention_share",
+        "split",
+        "learning_rates_of",
+    ]
 
 
 def test_default_rates_rise_as_steps_fall():
