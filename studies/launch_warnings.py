@@ -40,21 +40,23 @@ def _too_many(space: SearchSpace, initial_design: InitialDesign, trials: int) ->
     fitting = space.published_that_fit(initial_design.published)
     first = len(initial_design.warm_start.starts) + len(fitting)
     kind = "published methods" if not initial_design.warm_start.starts else "published methods and warm-start trials"
-    if first < trials or not space.trees:
-        if space.trees and first > trials / 2:
-            yield f"{first} of {trials} trials are {kind}; {trials - first} are searched."
+    if first < trials or not space.is_searched:
+        if space.is_searched and first > trials / 2:
+            at_first = " as they are tried first" * bool(space.options.methods)
+            yield f"{first} of {trials} trials are {kind}{at_first}; {trials - first} are searched."
         return
     left = fitting[max(0, trials - len(initial_design.warm_start.starts)) :]
+    key = "space.methods" if space.options.methods else "search.published"
     begin = "its one trial goes" if trials == 1 else f"all of its {trials} trials go"
     untried = f" {', '.join(left)} will not be tried." if left else ""
     yield (
         f"this study searches nothing: {begin} to the first of {first} {kind}.{untried} "
-        f"Set --trials above {first}, or search.published=[{fitting[0] if fitting else ''}]."
+        f"Set --trials above {first}, or {key}=[{fitting[0] if fitting else ''}]."
     )
 
 
 def _too_large(space: SearchSpace) -> Iterator[str]:
-    if not space.trees:
+    if not space.trees or space.options.rank:
         return
     most = max(space.suggest(RandomTrial(seed)).counts.stored for seed in range(_DRAWS))
     if most < _UNUSED * space.budget:

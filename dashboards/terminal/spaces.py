@@ -127,7 +127,7 @@ def view_space(space: SearchSpace, *, draw: int = 0, seed: int = 0) -> SpaceView
             {part: size.proposed for part, size in sizes.items()}, space.placements.values(), layer_choices
         ),
         published=space.published_that_fit(),
-        samples=tuple(_sample(space, trial) for _ in range(draw if space.trees else 0)),
+        samples=tuple(_sample(space, trial) for _ in range(draw if space.is_searched else 0)),
     )
 
 
@@ -184,9 +184,11 @@ def space_renderable(view: SpaceView, *, title: str) -> RenderableType:
     share = share_text(view.budget / view.backbone_parameters, digits=3)
     head = Text.assemble((title, "bold"), f": at most {view.budget:,} parameters, {share} of the backbone")
     parts: list[RenderableType] = [head]
-    for part in (_dimensions(view), _sizes(view)):
+    # a space of methods has no parts of the model to choose from
+    for part in (_dimensions(view), _sizes(view)) if view.sizes else (_parameters(view),):
         parts += [Text(), part]
-    parts += [Text(), Text(f"published methods that fit: {', '.join(view.published) or 'none'}")]
+    word = "published methods that fit" if view.sizes else "tried first"
+    parts += [Text(), Text(f"{word}: {', '.join(view.published) or 'none'}")]
     for number, sample in enumerate(view.samples, start=1):
         parts += [Text(), _sample_lines(number, sample, view)]
     return Group(*parts)
@@ -204,8 +206,19 @@ def _dimensions(view: SpaceView) -> Table:
         is_rate = name.startswith("learning_rate.")
         if isinstance(spread, tuple) or (is_rate and name.partition(".")[2] not in forms):
             continue
-        table.add_row("", name, f"{spread.low:g} to {spread.high:g}{', logarithmic' if spread.log else ''}")
+        table.add_row("", name, _choices(spread))
     return table
+
+
+def _parameters(view: SpaceView) -> Table:
+    rows = [(name, _choices(one)) for name, one in view.parameters.items()]
+    return plain_table("parameter", "choices", folds=True, rows=rows)
+
+
+def _choices(one: Parameter) -> str:
+    if isinstance(one, tuple):
+        return escape(", ".join(one))
+    return f"{one.low:g} to {one.high:g}{', logarithmic' if one.log else ''}"
 
 
 def _sizes(view: SpaceView) -> Table:

@@ -20,20 +20,9 @@ def _methods(_: click.Context, __: click.Parameter, lists: tuple[str, ...]) -> t
     if [text.strip() for text in lists] == ["none"]:
         return ()
     try:
-        return tuple(map(PublishedPoint, dict.fromkeys(name for text in lists for name in _names(text))))
+        return tuple(map(PublishedPoint, options.names_of(lists)))
     except SearchSpaceError as error:
         raise click.BadParameter(str(error)) from None
-
-
-def _names(text: str) -> list[str]:
-    """Split a list of names; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
-    names: list[str] = []
-    for part in text.split(","):
-        if names and "=" in part and ":" not in part:
-            names[-1] += f",{part.strip()}"
-        else:
-            names.append(part.strip())
-    return names
 
 
 @command(

@@ -1,7 +1,7 @@
 """Options that several commands share, their values, and messages and questions on the terminal."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +30,12 @@ TRIAL = "NUMBER|best"
 
 FLEET = ("workers", "pack", "backend", "time_budget")
 """Options of resources and of the time budget."""
-_KEYS = {"steps": "training.steps", "batch_size": "training.batch_size", **{name: f"fleet.{name}" for name in FLEET}}
+_KEYS = {
+    "method": "space.methods",
+    "steps": "training.steps",
+    "batch_size": "training.batch_size",
+    **{name: f"fleet.{name}" for name in FLEET},
+}
 """Keys of a study file by the options of another name that set them."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -83,6 +88,17 @@ def writing(storage: str) -> "Ledger":
     from studies.ledger.ledger import Ledger
 
     return Ledger.open(storage, create=False)
+
+
+def names_of(texts: Iterable[str]) -> list[str]:
+    """Split lists of published methods; a point such as ``lora_qv:r=8,s=2`` has commas of its own."""
+    names: list[str] = []
+    for part in ",".join(texts).split(","):
+        if names and "=" in part and ":" not in part:
+            names[-1] += f",{part.strip()}"
+        else:
+            names.append(part.strip())
+    return list(dict.fromkeys(names))
 
 
 def published_point(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "PublishedPoint | None":
@@ -181,6 +197,13 @@ against_option = click.option(
     callback=published_point,
     help="The published method that is compared with.  [default: the best of the study]",
 )
+method_option = click.option(
+    "--method",
+    metavar="METHOD,…",
+    multiple=True,
+    callback=lambda context, parameter, given: names_of(given) if given else None,
+    help="Tune published methods alone: learning rates, size and scale; repeatable.  [default: as in the study file]",
+)
 size_option = click.option(
     "--size",
     metavar="N|0.1%",
@@ -214,7 +237,7 @@ def setting_option(help_text: str) -> Callable[[Function], Function]:
     return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help=help_text)
 
 
-def overridden(overrides: dict[str, object], given: Mapping[str, str | None]) -> dict[str, object]:
+def overridden(overrides: dict[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return overrides with the keys that have options of their own."""
     return overrides | {_KEYS.get(name, name): value for name, value in given.items() if value is not None}
 

@@ -42,7 +42,8 @@ def verdict(ranking: Ranking, study: StudyRecord) -> str:
     counts = _discoveries(ranking) + (f" {collapsed} of {len(ranking.trials)} trials collapsed." if collapsed else "")
     if best.number not in ranking.estimates.of:
         return "\n".join([*_by_score(ranking, best, study.metric), counts])
-    others = [one for one in ranking.complete if one is not best]
+    own = method_of(best) or best.number
+    others = [one for one in ranking.complete if own not in (method_of(one), one.number)]
     lora, rival = _first(others, is_plain_lora), _first(others, method_of)
     leads, smaller = " ".join(_leads(ranking, best, lora, rival)), _smaller(ranking, best)
     answer = [_recommended(ranking, best, study.metric), leads, *smaller, counts, _next(study, lora or rival)]
@@ -102,7 +103,7 @@ def _leads(ranking: Ranking, best: RankedTrial, lora: RankedTrial | None, rival:
         if ranking.estimates.difference(best.number, lora.number).low <= 0:
             yield "LoRA is enough here: nothing is shown to be better."
     if rival is not None and rival is not lora and not is_plain_lora(best):
-        yield _lead("the best published method", ranking, best, rival)
+        yield _lead(f"the best {'other ' * bool(method_of(best))}published method", ranking, best, rival)
     head = _head_alone(ranking)
     if head is not None and head is not best and head is not rival:
         over = ranking.estimates.difference(best.number, head.number)
@@ -193,8 +194,9 @@ def _with_interval(difference: float, reach: float | None) -> str:
 
 
 def _discoveries(ranking: Ranking) -> str:
-    """Return how many discoveries ran to the end, were pruned, or failed."""
-    found = [trial for trial in ranking.trials if method_of(trial) is None]
+    """Return how many discoveries, or trials if there are none, ran to the end, were pruned, or failed."""
+    discovered = [trial for trial in ranking.trials if method_of(trial) is None]
+    found = discovered or ranking.trials
     counts = {state: sum(trial.state is state for trial in found) for state in TrialState}
     was = "was" if counts[TrialState.PRUNED] == 1 else "were"
     ended = {TrialState.PRUNED: f"{was} pruned", TrialState.FAILED: "failed"}
@@ -203,7 +205,8 @@ def _discoveries(ranking: Ranking) -> str:
     published = len(ranking.trials) - len(found)
     are = "trial of published methods has" if published == 1 else "trials of published methods have"
     besides = f" Beside them {published} {are} ended." if published else ""
-    return f"{counts[TrialState.COMPLETE]} of {len(found)} discoveries ran to the end{rest}.{besides}"
+    kind = "discoveries" if discovered else "trials of published methods"
+    return f"{counts[TrialState.COMPLETE]} of {len(found)} {kind} ran to the end{rest}.{besides}"
 
 
 def _next(study: StudyRecord, rival: RankedTrial | None) -> str:

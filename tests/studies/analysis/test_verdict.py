@@ -146,7 +146,8 @@ def test_method_at_another_rate_or_size_is_no_discovery(ranking: Ranking, verdic
     trials = [replace(again.trials[0], description="LoRA r=3, query+value (lora_qv)"), again.trials[1]]
     text = verdict_of(with_scores(again, trials))
     assert "That is plain LoRA." in text
-    assert "0 of 0 discoveries" in text
+    assert "2 of 2 trials of published methods ran to the end." in text
+    assert "discover" not in text
 
 
 def test_smallest_trial_that_loses_less_than_half_a_point_is_named(
