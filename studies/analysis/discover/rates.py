@@ -40,7 +40,7 @@ def rates(knowledge: StudyPosterior) -> Card:
     found.sort(key=lambda answer: answer[0])
     told = sum(width <= _NARROWED for width, _, _ in found)
     said = [warning for _, _, warning in found if warning]
-    if not told:
+    if found and not told:
         said.append("No learning rate is shown to be best yet.")
     elif told < len(found):
         said.append(

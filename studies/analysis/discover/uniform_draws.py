@@ -91,7 +91,12 @@ class UniformDraws:
 
     @cached_property
     def draws(self) -> tuple[EncodedConfiguration, ...]:
-        """Draws uniform over sides, forms and structures; shares and learning rates are uniform in their ranges."""
+        """Draws uniform over sides, forms and structures; shares and learning rates are uniform in their ranges.
+
+        A space of published methods alone has none.
+        """
+        if not self.encoding.parts:
+            return ()
         random_candidates, draw = RandomCandidates(self.encoding), self.generator("draws")
         return tuple(random_candidates.draw(draw) for _ in range(DRAWS))
 
