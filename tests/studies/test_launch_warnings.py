@@ -53,6 +53,22 @@ def test_published_only_study_has_no_discovery_warning(space):
     assert launch_warnings(alone, InitialDesign(published=("lora_qv:r=2",)), trials=1) == ()
 
 
+def test_warnings_of_searched_methods_name_their_key(space):
+    options = SpaceOptions(methods=METHODS[:2], size=(0.125, 1.0))
+    methods = SearchSpace(shape=space.shape, budget=space.budget, options=options)
+    first = InitialDesign(published=METHODS[:2])
+    assert launch_warnings(methods, first, trials=4) == ()
+    assert launch_warnings(methods, first, trials=3) == (
+        "2 of 3 trials are published methods as they are tried first; 1 are searched.",
+    )
+    (line,) = launch_warnings(methods, first, trials=1)
+    assert line.endswith("mam_adapter will not be tried. Set --trials above 2, or space.methods=[lora_qv].")
+    # a bounded rank is meant to leave budget unused
+    ranked = SpaceOptions(attention_forms=("lowrank",), ffn_forms=(), rank=2)
+    bounded = SearchSpace(shape=space.shape, budget=10**7, options=ranked)
+    assert launch_warnings(bounded, InitialDesign(), trials=9) == ()
+
+
 def test_unusable_budget_warning_gives_equivalent_budget(space):
     only_constants = SpaceOptions(attention_forms=("const",), ffn_forms=("const",))
     small = SearchSpace(shape=space.shape, budget=space.budget, options=only_constants)

@@ -150,6 +150,16 @@ def test_method_at_another_rate_or_size_is_no_discovery(ranking: Ranking, verdic
     assert "discover" not in text
 
 
+def test_best_method_is_compared_with_another_one(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    best, again = ("mam_adapter", 1100, 0.5, 0.003), ("mam_adapter", 1000, 0.499, 0.003)
+    alone = verdict_of(estimated(ranking, best, again))
+    assert "published method, " not in alone
+    assert alone.endswith("To be sure: deltaspace confirm reviews --top 1 --seeds 5")
+    both = verdict_of(estimated(ranking, best, again, ADAPTER))
+    assert "Over the best other published method, parallel_adapter_ffn (trial 2), it is +0.0600 ± 0.0098" in both
+    assert both.endswith("--against parallel_adapter_ffn")
+
+
 def test_smallest_trial_that_loses_less_than_half_a_point_is_named(
     ranking: Ranking, verdict_of: Callable[..., str]
 ) -> None:
