@@ -1,5 +1,6 @@
 """Output of commands to stdout: tables for people, JSON for programs."""
 
+import codecs
 import io
 import json
 import sys
@@ -15,12 +16,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SYMBOLS = {
+    **dict(zip("─│├└×–→±²³·█▇▆▅▄▃▂▁", "-|++x->~23.########", strict=True)),
+    **{"…": "...", "→": "->", "±": "+-", "≥": ">=", "≤": "<=", "⊙": "(.)", "⊗": "(x)", "√": "sqrt", "ᵀ": "^T"},
+    **{"λ": "lambda", "θ": "theta", "σ": "sigma", "μ": "mu", "Σ": "Sigma", "Δ": "Delta"},
+}
+"""ASCII replacements of symbols in answers."""
+_FALLBACK = "deltaspace.fallback"
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of characters that a stream cannot encode: ASCII for symbols, else their escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_SYMBOLS.get(one) or one.encode("unicode_escape").decode() for one in lacking), error.end
+
+
+codecs.register_error(_FALLBACK, _in_ascii)
+
 
 def never_fail_to_encode() -> None:
     """Make stdout and stderr accept any text in any encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_FALLBACK)
 
 
 def answer(

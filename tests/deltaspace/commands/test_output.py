@@ -23,8 +23,8 @@ def printed(arguments: list[str], encoding: str, monkeypatch: pytest.MonkeyPatch
 def test_table_is_printed_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = printed(["describe", "mam_adapter"], encoding, monkeypatch)
     assert "4 (relu(x_ffn" in text
-    assert ("λ" if encoding == "utf-8" else r"\u03bb") in text
-    assert (r"W_down: 256 \xd7 512" if encoding in ("ascii", "koi8-r") else "W_down: 256 × 512") in text
+    assert ("λ" if encoding == "utf-8" else "lambda") in text
+    assert ("W_down: 256 x 512" if encoding in ("ascii", "koi8-r") else "W_down: 256 × 512") in text
 
 
 def test_json_has_one_meaning_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,5 +42,5 @@ def test_text_of_others_is_escaped_where_it_cannot_be_encoded(encoding: str, mon
     assert main(["launch", "nö→\udcff"]) == 2
     stream.flush()
     printed = stream.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
-    shown = {"ascii": r"n\xf6\u2192", "latin-1": r"nö\u2192", "utf-8": "nö→"}[encoding]
+    shown = {"ascii": r"n\xf6->", "latin-1": "nö->", "utf-8": "nö→"}[encoding]
     assert f"there is no '{shown}\\udcff'" in printed
