@@ -9,6 +9,7 @@ from optuna.trial import FixedTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
+from studies.analysis.estimates import strange_cache
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.consistency import ConfirmationFacts
 from studies.confirmation.results import ConfirmationResult, confirmation_result
@@ -68,7 +69,7 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
         found += [] if found else facts.contender_differences()
         return found or list(_strange_comparisons(confirmation_result(ledger, name)))
     found += _strange_proposals(records.trials, space, study.seed)
-    return found or list(_strange_decisions(records, specification))
+    return found or [*_strange_decisions(records, specification), *strange_cache(ledger, study)]
 
 
 def _strange_decisions(records: Records, specification: BegunSpecification) -> Iterator[str]:

@@ -40,6 +40,8 @@ FEWEST_COMPLETE = 4
 BLOCK = 256
 """Number of trials that are predicted at once."""
 _MOST_BYTES = 64_000_000
+_CACHED_SHARE = 0.1
+"""Share of its deviation by which a cached mean may differ: another machine rounds otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +80,13 @@ def estimates_of(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTr
     """
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):
         return NO_ESTIMATES
+    return cached_estimates(_query(ledger, study, trials))
+
+
+def _query(ledger: "Ledger", study: StudyRecord, trials: Sequence[RankedTrial]) -> "_EstimateQuery":
     progress = repr([(one.state.value, one.steps, one.last_score) for one in trials])
     key = ledger.url, study.id, study.created_at, hashlib.sha256(progress.encode()).hexdigest()
-    return cached_estimates(_EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials)))
+    return _EstimateQuery(key=key, ledger=ledger, study=study, trials=tuple(trials))
 
 
 def are_enough(trials: Sequence[RankedTrial]) -> bool:
@@ -116,22 +122,40 @@ def cached_estimates(asked: _EstimateQuery) -> Estimates:
     )
 
 
+def strange_cache(ledger: "Ledger", study: StudyRecord) -> Iterator[str]:
+    """Yield a line if the cached estimates of a study's state are not those of its records; nothing is written."""
+    trials = ledger.outlines(study.id)
+    if study.kind is not StudyKind.SEARCH or not are_enough(trials):
+        return
+    cached = _Estimated(_query(ledger, study, trials), predicts=False)
+    kept, numbers = cached.kept, [*cached.kept]
+    if numbers:
+        means = dict(zip(numbers, cached.model[0].predict(cached.model[1](numbers))[0], strict=True))
+        odd = [one for one in numbers if not abs(kept[one].mean - means[one]) <= _CACHED_SHARE * kept[one].deviation]
+        if odd:
+            yield f"cached estimates must be those of the records; got others of {odd[:10]}. Delete {cached.file}."
+
+
 class _Estimated(Mapping[int, Estimate]):
     """Estimates of the trials of a study by number.
 
     Complete trials are predicted at once, others in blocks on access; predictions are cached.
+
+    Attributes:
+        file: File of the cache.
+        kept: Predictions so far.
     """
 
-    def __init__(self, asked: _EstimateQuery) -> None:
-        """Read the cache, else predict the complete trials."""
+    def __init__(self, asked: _EstimateQuery, *, predicts: bool = True) -> None:
+        """Read the cache, else predict the complete trials if ``predicts``."""
         self._query = asked
         *study, progress = map(str, asked.key)
         name = hashlib.sha256(json.dumps(study).encode()).hexdigest()
-        self._file = default_cache_folder() / "estimates" / f"{name}.json"
+        self.file = default_cache_folder() / "estimates" / f"{name}.json"
         # state of the study, and version of the model
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
         self._made_from = f"{progress} {model.hexdigest()}"
-        self._kept: dict[int, Estimate] = {}
+        self.kept: dict[int, Estimate] = {}
         self._leads: dict[str, Estimate] = {}
         self._read()
         # replicates are merged with their originals
@@ -140,17 +164,17 @@ class _Estimated(Mapping[int, Estimate]):
             for one in asked.trials
             if one.steps > 0 and one.replicate_of is None and one.state is not TrialState.FAILED
         }
-        self._predict([number for number, is_complete in self._numbers.items() if is_complete])
+        self._predict([number for number, is_complete in self._numbers.items() if is_complete and predicts])
 
     def _read(self) -> None:
         """Read the file with the newest estimates; one of another state, a changed or a damaged one is ignored."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            check_regular(self._file, most_bytes=_MOST_BYTES)
-            kept: Any = read_json_text(self._file.read_text(encoding="utf-8"))
+            check_regular(self.file, most_bytes=_MOST_BYTES)
+            kept: Any = read_json_text(self.file.read_text(encoding="utf-8"))
             if kept.pop("sha256") == self._sha256(kept):
                 known = {int(number): _estimate(one) for number, one in kept["of"].items()}
                 self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
-                self._kept = known
+                self.kept = known
 
     def _sha256(self, kept: Mapping[str, object]) -> str:
         """Return the hash of estimates together with the state of the study and the model."""
@@ -158,11 +182,11 @@ class _Estimated(Mapping[int, Estimate]):
 
     def _keep(self) -> None:
         """Write all estimates if the cache is writable."""
-        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self._kept, "leads": self._leads}
+        entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self.kept, "leads": self._leads}
         kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(self._file) as place:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self.file) as place:
                 place.write_text(json.dumps({**kept, "sha256": self._sha256(kept)}), encoding="utf-8")
 
     @cached_property
@@ -185,11 +209,11 @@ class _Estimated(Mapping[int, Estimate]):
 
     def __getitem__(self, number: int) -> Estimate:
         """Return the estimate of a trial."""
-        if number in self._numbers and number not in self._kept:
-            others = (one for one in self._numbers if one not in self._kept and one != number)
+        if number in self._numbers and number not in self.kept:
+            others = (one for one in self._numbers if one not in self.kept and one != number)
             # a new fit predicts all trials
             self._predict([number, *islice(others, BLOCK - 1 if "model" in vars(self) else None)])
-        return self._kept[number]
+        return self.kept[number]
 
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers of all trials with an estimate; all are predicted."""
@@ -197,11 +221,11 @@ class _Estimated(Mapping[int, Estimate]):
         return iter(sorted(self._numbers))
 
     def _predict(self, numbers: Sequence[int]) -> None:
-        new = [number for number in numbers if number not in self._kept]
+        new = [number for number in numbers if number not in self.kept]
         if new:
             posterior, views_of = self.model
             for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
-                self._kept[number] = Estimate(mean=float(mean), deviation=float(deviation))
+                self.kept[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._keep()
 
     def __len__(self) -> int:
