@@ -8,7 +8,7 @@ import pytest
 from support.factored_search import history_of
 
 from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.score_warp import KNEE, Scale, unwarp
+from studies.surrogate.score_warp import KNEE, Scale
 
 COUNT, LOW = 30, 7
 
@@ -108,13 +108,3 @@ def test_joint_posterior_gives_marginals_and_differences(encoding, far):
         assert lead.mean == pytest.approx(medians[first] - medians[second], abs=1e-12)
         variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
         assert lead.deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
-
-
-def test_the_chance_of_being_better_is_the_share_of_draws_that_are(encoding, far):
-    history, posterior = far
-    views = [encoding.features_of(history[number]) for number in (LOW, 3, 12)]
-    means, covariance = posterior.process.joint(posterior.points(views))
-    drawn = unwarp(np.random.default_rng(0).multivariate_normal(means, covariance, 40_000))
-    for first, second in ((0, 1), (1, 2), (2, 1)):
-        share = (drawn[:, first] > drawn[:, second]).mean()
-        assert posterior.probability_better(views[first], views[second]) == pytest.approx(share, abs=0.01)
