@@ -137,6 +137,7 @@ def _out_of_memory(bench: Bench) -> Outcome:
         problems = failed_alone(study, _FAULTY, "memory")
         texts = [event.text for event in _events(study) if event.kind == EventKind.MACHINE and "memory" in event.text]
         problems += [] if len(texts) >= _ATTEMPTS else [f"each end of a worker must have an event; got {texts}"]
+        study.in_training = len(texts)  # the trial eats the memory in a step
         return fault_outcome(study, [seconds], problems, times=len(texts), given_up=1)
 
 

@@ -30,7 +30,9 @@ def _raising(bench: Bench, *, backend: str) -> Outcome:
     """Let a trial run out of memory; it alone must fail, after three attempts."""
     study = bench.study("sqlite", backend, _TRIALS[backend], raising=str(_FAULTY))
     finish(study)
-    return fault_outcome(study, [], failed_alone(study, _FAULTY, "lost 3 times in a row"), times=3, given_up=1)
+    study.in_training = _KILLS  # the trial raises in a step
+    problems = failed_alone(study, _FAULTY, "lost 3 times in a row")
+    return fault_outcome(study, [], problems, times=_KILLS, given_up=1)
 
 
 def _deadly(bench: Bench, *, backend: str) -> Outcome:
