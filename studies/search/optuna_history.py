@@ -145,12 +145,13 @@ class ProposalStorage(BaseStorage):
     def study(self, sampler: BaseSampler) -> Study:
         """Return the Optuna study of one proposal."""
         study = Study(_NAME, self, sampler)
-        complete = [one for one in self._all() if one.state is optuna.trial.TrialState.COMPLETE]
-        if isinstance(sampler, BaseGASampler) and sampler.population_size and complete:
-            sampler.get_trial_generation(study, complete[0])  # it stores the generation under its key
-            (key,) = complete[0].system_attrs
-            for place, trial in enumerate(complete):
-                trial.system_attrs[key] = place // sampler.population_size
+        if isinstance(sampler, BaseGASampler) and sampler.population_size:
+            complete = [one for one in self._all() if one.state is optuna.trial.TrialState.COMPLETE]
+            if complete:
+                sampler.get_trial_generation(study, complete[0])  # it stores the generation under its key
+                (key,) = complete[0].system_attrs
+                for place, trial in enumerate(complete):
+                    trial.system_attrs[key] = place // sampler.population_size
         return study
 
     # ---- the study
