@@ -20,7 +20,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.ledger.files import broken_files
 from studies.ledger.invariants import Records
 from studies.records.reading import ArtefactRecord, ExampleRecord
-from studies.records.study import EventKind, StudyRecord
+from studies.records.study import EventKind, EventRecord, StudyRecord
 from studies.records.trial import PROPOSED, AttemptRecord, TrialRecord, TrialState
 from studies.runtime.artefacts import unnamed_paths
 from studies.search.candidates import new_trial
@@ -105,6 +105,8 @@ class TrialFacts(CheckedRecords):
     records: Records
     attempts: Sequence[AttemptRecord]
     readings: Sequence[Reading]
+    files: Sequence[ArtefactRecord]
+    events: Sequence[EventRecord]
     now: datetime
     steps: int = 0
     rung_steps: Sequence[int] = ()
@@ -113,11 +115,6 @@ class TrialFacts(CheckedRecords):
     def last(self) -> Reading | None:
         """Last reading of the trial."""
         return self.readings[-1] if self.readings else None
-
-    @property
-    def files(self) -> list[ArtefactRecord]:
-        """Recorded files of the trial."""
-        return [one for one in self.records.artefacts if one.trial == self.trial.number]
 
     def _is(self, state: TrialState) -> bool:
         return self.trial.state is state
@@ -214,9 +211,7 @@ class TrialFacts(CheckedRecords):
     @must("its lost attempts must be those of the events, {0}")
     def _losses(self) -> ExpectedAndFound:
         lost = [f"attempt {one.attempt} on {one.worker}" for one in self.attempts if one.ending == "lost"]
-        texts = [
-            one.text for one in self.records.events if (one.trial, one.kind) == (self.trial.number, EventKind.LOST)
-        ]
+        texts = [one.text for one in self.events if one.kind == EventKind.LOST]
         return sorted(next((one for one in lost if text.startswith(f"{one}: ")), text) for text in texts), sorted(lost)
 
     @must("its files must be the weights of the last step where it is complete, and none of another ended one, {0}")
@@ -322,9 +317,24 @@ def record_violations(
     """
     now, has_plan, rungs = now or datetime.now(UTC), steps is not None, rung_steps or ()
     found = [*StudyFacts(records=records, rung_steps=rung_steps).differences(has_plan=has_plan)]
+    files: dict[int, list[ArtefactRecord]] = defaultdict(list)
+    events: dict[int | None, list[EventRecord]] = defaultdict(list)
+    for file in records.artefacts:
+        files[file.trial].append(file)
+    for event in records.events:
+        events[event.trial].append(event)
     for trial in records.trials:
-        attempts, readings = records.attempts.get(trial.number, ()), records.readings.get(trial.number, ())
-        one = TrialFacts(trial, records, attempts, readings, now=now, steps=steps or 0, rung_steps=rungs)
+        one = TrialFacts(
+            trial,
+            records,
+            attempts=records.attempts.get(trial.number, ()),
+            readings=records.readings.get(trial.number, ()),
+            files=files[trial.number],
+            events=events[trial.number],
+            now=now,
+            steps=steps or 0,
+            rung_steps=rungs,
+        )
         found += [f"trial {trial.number}: {line}" for line in one.differences(has_plan=has_plan)]
     return found + [f"trial {one.trial}: {problem}" for one, problem in broken_files(records.study, records.artefacts)]
 

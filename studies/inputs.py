@@ -11,7 +11,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import StudyRecord
 from studies.study_file.recorded_specification import BegunSpecification
 from trial_runner.errors import RunnerError
-from trial_runner.tasks import SPLITS, Task, prepared_for
+from trial_runner.tasks import SPLITS, Prepared, Task, prepared_for
 from trial_runner.tasks.data.folder import find_files
 from trial_runner.tasks.input_digest import InputDigest
 
@@ -49,18 +49,22 @@ def check_inputs(study: StudyRecord) -> None:
     _refuse(study, changed_inputs(study, lambda text: None), "launch a study of another name")
 
 
-def changed_inputs(study: StudyRecord, tell: Callable[[str], object]) -> dict[str, str]:
+def changed_inputs(
+    study: StudyRecord, tell: Callable[[str], object], prepare: Callable[[], Prepared] | None = None
+) -> dict[str, str]:
     """Return the changes of the data and the backbone of a study; see `input_differences`.
 
     Args:
         study: Record of the study.
         tell: Called with a line if they cannot be compared.
+        prepare: Function that returns the task of the study as it is now; None to prepare it here.
     """
     try:
         begun = _begun(study)
         if begun.inputs is None:
             return {}
-        return input_differences(study, InputDigest.of(prepared_for(begun.task, study.backbone), study.backbone))
+        now = prepared_for(begun.task, study.backbone) if prepare is None else prepare()
+        return input_differences(study, InputDigest.of(now, study.backbone))
     except ValidationError:  # of another release
         return {}
     except (RunnerError, OSError) as error:

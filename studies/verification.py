@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 
 from optuna.trial import FixedTrial
 
@@ -26,7 +27,7 @@ from studies.study_file.recorded_specification import (
     recorded_space,
 )
 from trial_runner.errors import RunnerError
-from trial_runner.tasks import prepared_for
+from trial_runner.tasks import Prepared, prepared_for
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Seconds after which leases of a killed launch have run out; the next launch takes them back, so that is no error."""
@@ -51,11 +52,12 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
         RunnerError: If its backbone cannot be loaded.
     """
     study = ledger.study(name)
+    specification, is_search = begun_specification(study), study.kind is StudyKind.SEARCH
+    prepare = cache(lambda: prepared_for(specification.task, study.backbone))
     found = ledger.read(database_violations)
-    changed = changed_inputs(study, tell).values()
+    changed = changed_inputs(study, tell, prepare).values()
     found += [f"data and backbone must be those that the study was begun with; {change}" for change in changed]
     records = ledger.read(lambda link: Records.of(link, study.id))
-    specification, is_search = begun_specification(study), study.kind is StudyKind.SEARCH
     searched = study if is_search else next((one for one in ledger.studies() if one.id == study.parent_id), None)
     if searched is None:
         return [*found, f"the study that '{name}' confirms must be there; it is not"]
@@ -69,16 +71,18 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
         found += [] if found else facts.contender_differences()
         return found or list(_strange_comparisons(confirmation_result(ledger, name)))
     found += _strange_proposals(records.trials, space, study.seed)
-    return found or [*_strange_decisions(records, specification), *strange_cache(ledger, study)]
+    return found or [*_strange_decisions(records, specification, prepare), *strange_cache(ledger, study)]
 
 
-def _strange_decisions(records: Records, specification: BegunSpecification) -> Iterator[str]:
+def _strange_decisions(
+    records: Records, specification: BegunSpecification, prepare: Callable[[], Prepared]
+) -> Iterator[str]:
     """Yield one line for each decision at a rung against the rule; of collapse only if the data can be read."""
     if records.study.section("pruning").get("rule") in FORMER_RULES:
         return
     plan = specification.rung_plan()
     try:
-        plan = replace(plan, guessing_loss=prepared_for(specification.task, records.study.backbone).guessing_loss)
+        plan = replace(plan, guessing_loss=prepare().guessing_loss)
     except (RunnerError, OSError):
         plan = replace(plan, stops_collapsed=False)
     yield from pruning_differences(records.trials, records.readings, plan)

@@ -13,9 +13,11 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from deltaspace.commands.main import main
+from studies import verification
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.study import Study as Handle
+from trial_runner.tasks import prepared_for
 
 TRIALS = 12
 
@@ -136,6 +138,18 @@ def test_schema_and_unnamed_files_are_violations(study, tmp_path):
         f"the schema's odd must not be there; got another. {copy}",
         f"the study's folder must hold nothing but the files of its records; got ['{odd}']",
     ]
+
+
+def test_verify_prepares_the_data_once(study, monkeypatch):
+    calls = []
+
+    def counted(*given):
+        calls.append(given)
+        return prepared_for(*given)
+
+    monkeypatch.setattr(verification, "prepared_for", counted)
+    assert study.violations() == []
+    assert len(calls) == 1
 
 
 def test_launches_events_count_the_trials_that_ended(study):
