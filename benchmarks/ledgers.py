@@ -75,7 +75,7 @@ def reports_of(trial: TrialRecord, readings: Sequence[Reading]) -> list[TrialRep
 def launch_study(url: str, trials: int, folder: Path) -> None:
     """Launch a study of trivial trials."""
     search = {"sampler": "random", "published": "none", "replicates": 0}
-    fleet = {"backend": "inline", "pack": 8}
+    fleet = {"backend": "inline", "pack": 64}
     pruning = {"first_rung_steps": 2, "rule": "none"}
     study = small_study(folder, name="large", trials=trials, steps=4, pruning=pruning, search=search, fleet=fleet)
     result = launch(study, storage_url=url, factory=TrivialFactory())
