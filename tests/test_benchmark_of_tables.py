@@ -207,4 +207,4 @@ def test_rules_of_pruning_see_earlier_readings_alone(load):
     descending = study(ascending[::-1], "below the median")
     assert descending.steps == pytest.approx((4 + 8 / 4) / 12)  # the first four have too few others
     assert descending.test_of_best_score == pytest.approx(0.67)
-    assert study(ascending[::-1], "chance below 20%").steps < 1.0
+    assert study(ascending[::-1], "chance below 10%").steps < 1.0
