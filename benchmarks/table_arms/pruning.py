@@ -15,19 +15,26 @@ from search_space.codec import configuration_from_json
 from search_space.space.space import Candidate, SearchSpace
 from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
-from studies.pruning.rungs import LEAST_OTHERS
+from studies.pruning.rungs import LEAST_OTHERS, RungPlan, below_the_median
 from studies.records import TrialRecord, TrialReport, TrialState
 from studies.search.candidates import new_trial
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
 from trial_runner.requests import Reading
 
+_NO_RUNGS = RungPlan(steps=())
+
 # decides from the history with the newest reading whether its trial stops
 Stops = Callable[[SurrogateFitter, StudyHistory, Reading], bool]
 
 
+def below_median(fitter: SurrogateFitter, history: StudyHistory, reading: Reading) -> bool:
+    """Apply the rule of the product."""
+    return below_the_median(_NO_RUNGS, history, reading) is not None
+
+
 def below(share: float) -> Stops:
-    """Return the rule that stops a trial below a quantile of the others at the step; one half is the product's rule."""
+    """Return the rule that stops a trial below a quantile of the others at the step."""
 
     def stops(fitter: SurrogateFitter, history: StudyHistory, reading: Reading) -> bool:
         others = [*history.scores_at(reading.step)]
@@ -54,7 +61,7 @@ def unlikely(least: float) -> Stops:
 
 RULES: Mapping[str, Stops] = {
     "none": lambda *_: False,
-    "below the median": below(1 / 2),
+    "below the median": below_median,
     "below the lower third": below(1 / 3),
     **{f"chance below {least:.0%}": unlikely(least) for least in (0.02, 0.05, 0.1)},
 }

@@ -237,8 +237,8 @@ class SplitCost:
     def size_scale(self, parameters: int, shared: int, rank: RankBounds | None) -> tuple[int, float]:
         """Return the size at a share of 1, and the power of a share that is its factor at others.
 
-        The size is the budget, and the power 1, unless bounds of the rank apply. Then shares from the ratio of the
-        bounds to 1 are stretched to the sizes from the lower bound to the upper one, or to the budget.
+        The size is the budget, and the power 1, unless bounds of the rank apply. Then shares begin at the ratio of the
+        bounds. They are stretched from the size at the lower bound to that at the upper one, or to the budget.
 
         Args:
             parameters: Budget of stored parameters.

@@ -136,13 +136,13 @@ class StudyHistory(Sequence[TrialRecord]):
                 trial = replace(trial, steps=reading.step, last_score=reading.score)
         if report.state.is_terminal:
             trial = replace(trial, state=report.state, score=report.score, reason=report.reason, ended_at=ended_at)
-        return replace(self._with(report.trial, (trial, readings)), _scores=scores)
+        return self._with(report.trial, (trial, readings), _scores=scores)
 
-    def _with(self, number: int, entry: Entry) -> "StudyHistory":
+    def _with(self, number: int, entry: Entry, **changed: Any) -> "StudyHistory":
         block, place = divmod(range(len(self))[number], BLOCK)
         old = self._blocks[block]
         new = (*old[:place], entry, *old[place + 1 :])
-        return replace(self, _blocks=(*self._blocks[:block], new, *self._blocks[block + 1 :]))
+        return replace(self, _blocks=(*self._blocks[:block], new, *self._blocks[block + 1 :]), **changed)
 
 
 def at_end(trial: TrialRecord) -> tuple[float, int]:

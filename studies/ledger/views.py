@@ -67,8 +67,8 @@ def _leaderboard(_: Json) -> str:
     """Return the query of `leaderboard`.
 
     The trials of every study that have ended, best first; replicates count for the trials that they repeat. Complete
-    trials come first, by score. The best of many scores is partly luck: `deltaspace show` goes by what the search model
-    expects of a trial, which SQL cannot; before there are twelve, by score, too.
+    trials come first, by score. The best of many scores is partly luck. From twelve trials on `deltaspace show` goes by
+    what the search model expects of a trial, which SQL cannot.
 
     Columns:
         study: Name of the study.

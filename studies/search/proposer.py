@@ -6,7 +6,6 @@ an uninterrupted one would have proposed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from optuna.trial import FrozenTrial
 
@@ -26,8 +25,7 @@ from studies.search.optuna_history import (
     visible_trials,
 )
 from studies.search.optuna_logging import quiet_optuna
-from studies.search.samplers import SAMPLERS, Sampler, factored_search, sampler_of
-from studies.surrogate.candidate_search import FactoredSearch
+from studies.search.samplers import SAMPLERS, Sampler, sampler_of
 
 MAX_REPEATS = 256
 """Number of duplicate proposals in a row after which a space counts as exhausted; each has another seed."""
@@ -77,7 +75,6 @@ class Proposer:
         self._sampler = sampler_of(sampler) if isinstance(sampler, str) else sampler
         study = space, seed, initial_design.warm_start, goal
         self._of_proposal, self._random_of_proposal = self._sampler.of(*study), SAMPLERS["random"].of(*study)
-        self._study = study
         self._design = initial_design
         starts = [space.suggest(start.proposal) for start in initial_design.warm_start.starts]
         self._starts = {candidate.fingerprint: candidate for candidate in starts}
@@ -99,12 +96,6 @@ class Proposer:
     def visible(self, history: StudyHistory) -> list[FrozenTrial]:
         """Return the trials that the sampler receives, in the order of their numbers."""
         return list(self._as_frozen(self._visible(history), history))
-
-    @cached_property
-    def search(self) -> FactoredSearch:
-        """Factored search of the space, that of the sampler if it has one."""
-        sampler = self._of_proposal(StudyHistory(), 0, 0)
-        return sampler.search if isinstance(sampler, FactoredSampler) else factored_search(*self._study)
 
     def next_of_design(self, history: StudyHistory) -> Candidate | None:
         """Return the next trial of the initial design; None after its end, or once the search has begun."""

@@ -169,7 +169,7 @@ class Specification(Section):
             examples=examples,
             measured=self.rung_examples,
             stops_collapsed=True,
-            size=self.search.objectives[1] if len(self.search.objectives) > 1 else None,
+            size=self.minimized,
             seed=self.seed,
         )
 
@@ -206,16 +206,21 @@ class Specification(Section):
     @property
     def space_options(self) -> SpaceOptions:
         """Options of the search space, published methods included."""
-        has_sizes = (len(self.search.objectives) > 1 or self.space.methods) and self.space.size is None
+        has_sizes = (self.minimized or self.space.methods) and self.space.size is None
         size = (SMALLEST_SHARE, 1.0) if has_sizes else self.space.size
         return SpaceOptions.of(self.space, published=self.search.published, size=size)
 
+    @property
+    def minimized(self) -> SizeMeasure | None:
+        """Size that is minimized; None if the score is the only objective."""
+        return next(iter(self.search.objectives[1:]), None)
+
     def goal(self, budget: int) -> SizeGoal | None:
         """Return the size to minimize under a budget of parameters; None if the score is the only objective."""
-        if len(self.search.objectives) == 1:
+        if self.minimized is None:
             return None
         return SizeGoal.of(
-            self.search.objectives[1],
+            self.minimized,
             budget=budget,
             smallest_share=self.space_options.budget_fractions[0],
             max_extra_flops=self.space.max_extra_flops,

@@ -51,13 +51,13 @@ def test_first_of_two_readings_at_a_step_stays(three):
 
 
 def test_scores_at_a_step_are_sorted_and_without_replicates(three):
-    later = three.changed(2, replicate_of=0)
-    for trial, score in ((1, 0.5), (0, 0.25), (2, 0.75), (1, 0.9)):
+    later = three.changed(2, replicate_of=0).added([replace(three[0], number=3)])
+    for trial, score in ((1, 0.5), (0, 0.25), (3, 0.6), (2, 0.75), (1, 0.9)):
         later = later.reported(report(trial, 4, score))
     later = later.reported(report(1, 8, 0.75))
-    assert [later.scores_at(step) for step in (4, 8, 16)] == [(0.25, 0.5), (0.75,), ()]
+    assert [later.scores_at(step) for step in (4, 8, 16)] == [(0.25, 0.5, 0.6), (0.75,), ()]
     again = StudyHistory.of(list(later), dict(enumerate(readings for _, readings in later.entries())))
-    assert [again.scores_at(step) for step in (4, 8, 16)] == [(0.25, 0.5), (0.75,), ()]
+    assert [again.scores_at(step) for step in (4, 8, 16)] == [(0.25, 0.5, 0.6), (0.75,), ()]
     assert three.scores_at(4) == ()
 
 

@@ -15,6 +15,7 @@ from search_space.published import COMPARED, METHODS
 from search_space.space.options import SpaceOptions
 from studies.errors import SpecificationError
 from studies.launch.study_creation import difference
+from studies.objectives import SizeMeasure
 from studies.pruning.rungs import Protected, Rule, RungPlan
 from studies.records import ExampleCounts
 from studies.study_file import (
@@ -603,6 +604,13 @@ def test_reading_a_study_file_imports_no_heavy_library():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("objectives", "size"), [(["score"], None), (["score", "extra_flops"], SizeMeasure.EXTRA_FLOPS)]
+)
+def test_rungs_compare_trials_by_the_size_that_is_minimized(objectives, size):
+    assert minimal(search={"objectives": objectives}).rung_plan().size is size
 
 
 @pytest.mark.parametrize(("warmup", "rungs"), [(0.06, (50, 100)), (0.2, (80,))])
