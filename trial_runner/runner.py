@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from search_space.backbones.declared import declared_family_of, table_sha256
-from search_space.backbones.shape import BackboneShape
 from search_space.published import published_method
 from trial_runner.attachment.attach import stacks_of
 from trial_runner.attachment.attention import ATTENTION, register_attention
@@ -58,11 +57,8 @@ _TOKENS_WRITTEN = 8
 _FAST_BF16 = ("amx_tile", "avx512_bf16")
 """Capabilities of processors, as torch names them, by which products in bf16 are faster."""
 
-MOST_ON_CPU = 2
-"""Largest number of slots on a CPU: packs save little there, and fewer trials at once inform each proposal better."""
-
-LARGE_STEP = 1e11
-"""Number of floating-point operations of a step from which a CPU gains nothing by several trials in a pass."""
+MOST_ON_CPU = 1
+"""Largest number of slots on a CPU: packs save nothing there, and fewer trials at once inform each proposal better."""
 
 
 class TorchRunner:
@@ -140,9 +136,7 @@ class TorchRunner:
         if fitting is None or slots == 1:
             return TrialPack(self._frozen, self._objective, slots=slots, recorder=recorder)
         device = self._frozen.device.device
-        tokens = int(self._objective.lengths("train").mean())
-        on_cpu = 1 if is_large_step(self._frozen.shape, tokens, fitting) else MOST_ON_CPU
-        wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else on_cpu)
+        wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else MOST_ON_CPU)
         free_bytes = int(USABLE * available_bytes(device))
         if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
             wanted = self._fitting(wanted, fitting, free_bytes, recorder)
@@ -227,17 +221,6 @@ class TorchRunner:
         """Remove the hooks from the backbone."""
         self._frozen.recomputation.switch(is_on=False)
         self._frozen.attachment.detach()
-
-
-def is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool:
-    """Return whether a step of one trial takes a CPU a second or more: three passes of products and sums.
-
-    Args:
-        shape: Shape of the backbone.
-        tokens: Number of tokens of a usual example.
-        plan: Plan of the training.
-    """
-    return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > LARGE_STEP
 
 
 def open_runner(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from search_space.backbones.shape import BackboneShape
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.backends.backend import most_slots
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 clock: Callable[[], float] = time.perf_counter
 """Clock of the seconds; benchmarks use the processor time of the process."""
+
+LARGE_STEP = 1e11
+"""Number of floating-point operations of a step from which a CPU is timed on one example of one trial."""
 
 _TIMED_SECONDS = 4.0
 _FEWEST_STEPS, _MOST_STEPS = 3, 24
@@ -68,12 +72,12 @@ def measured_speed(specification: Specification, task: Prepared, space: SearchSp
     """
     import torch
 
-    from trial_runner.runner import is_large_step, runner_of
+    from trial_runner.runner import runner_of
 
     before = torch.get_num_threads()
     plan, fleet = specification.training_plan(), specification.fleet
     tokens = max(1, int(task.splits["train"].lengths.mean()))
-    is_large = not torch.cuda.is_available() and is_large_step(space.shape, tokens, plan)
+    is_large = not torch.cuda.is_available() and _is_large_step(space.shape, tokens, plan)
     few = _with_few(task, is_large=is_large)
     timed_plan = replace(plan, batch_size=1) if is_large else plan
     try:
@@ -167,3 +171,14 @@ def _seconds(work: Callable[[], object]) -> float:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return clock() - began_at
+
+
+def _is_large_step(shape: BackboneShape, tokens: int, plan: TrainingPlan) -> bool:
+    """Return whether a step of one trial takes a CPU a second or more: three passes of products and sums.
+
+    Args:
+        shape: Shape of the backbone.
+        tokens: Number of tokens of a usual example.
+        plan: Plan of the training.
+    """
+    return 6.0 * shape.parameters * tokens * plan.examples_of(max(1, tokens)) > LARGE_STEP

@@ -140,7 +140,8 @@ class Fleet(Section):
     Attributes:
         backend: ``ray``, or ``inline`` for one process.
         workers: Number of workers; ``auto`` is one per GPU, else one per core.
-        pack: Number of trials that a worker trains in one pass; ``auto`` is as many as its memory holds.
+        pack: Number of trials that a worker trains in one pass; ``auto`` is as many as a GPU's memory holds, and
+            one on a CPU, where packs gain nothing.
         time_budget: Seconds after which no more trials begin and the running ones are laid aside.
         worker: Resources of each worker: ``gpus``, 0 or 1 for it or for each of its shards, where ``auto`` is one if
             there are any and 1 asks a cluster that grows for nodes with GPUs; ``cpus``, its cores, ``auto`` an equal

@@ -59,7 +59,6 @@ def test_a_study_is_looked_over(study, capsys):
 
 
 def test_a_large_model_is_timed_on_one_example_of_one_trial(study, capsys, monkeypatch):
-    import trial_runner.runner
     from studies.resource_estimates import speed
     from trial_runner.packs.pack import TrialPack
 
@@ -72,7 +71,7 @@ def test_a_large_model_is_timed_on_one_example_of_one_trial(study, capsys, monke
 
     monkeypatch.setattr(TrialPack, "admit", admit)
     monkeypatch.setattr(TrialPack, "advance", lambda pack, count: (steps.append(count), train(pack, count))[1])
-    monkeypatch.setattr(trial_runner.runner, "LARGE_STEP", 0.0)
+    monkeypatch.setattr(speed, "LARGE_STEP", 0.0)
     monkeypatch.setattr(speed, "clock", lambda: float(next(ticks)))
     assert main(["check", str(study), "--json"]) == 0
     printed = capsys.readouterr()

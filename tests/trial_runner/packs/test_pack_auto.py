@@ -199,6 +199,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_memory_is_planned_once(runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
     monkeypatch.setattr(runners, "LARGEST_SHARE", 1e15)
+    monkeypatch.setattr(runners, "MOST_ON_CPU", 2)
     runner.open_pack(3, fitting=PLAN)
     assert runner.trial_bytes(PLAN) > 0
     assert planned == [1, 2]
@@ -227,13 +228,12 @@ def test_a_cpu_with_memory_beyond_doubt_is_not_planned_for(
 ) -> None:
     monkeypatch.setattr(runners, "available_bytes", lambda _: 1 << 40)
     monkeypatch.setattr(TrialPack, "memory_of", None)
-    assert runner.open_pack(3, fitting=PLAN).free_slots == 2, "so that proposals learn from more trials"
+    assert runner.open_pack(3, fitting=PLAN).free_slots == 1, "so that proposals learn from more trials"
 
 
-def test_a_cpu_computes_large_trials_one_by_one(
+def test_memory_of_one_trial_is_planned_on_a_cpu(
     runner: TorchRunner, monkeypatch: pytest.MonkeyPatch, planned: list[int]
 ) -> None:
-    monkeypatch.setattr(runners, "LARGE_STEP", 1.0)
     monkeypatch.setattr(runners, "LARGEST_SHARE", math.inf)  # memory is always planned
     assert runner.open_pack(3, fitting=PLAN).free_slots == 1
     assert planned == [1], "a second one is not planned for"
