@@ -47,7 +47,7 @@ class _AppendedFile(click.File):
 @click.argument("study", metavar="STUDY", shell_complete=study_files)
 @options.key_option("--trials", "N", "Trials in all.")
 @options.key_option("--budget", "SHARE|N", "Share of the backbone, or number of parameters.")
-@options.key_option("--space", "lora", "Sweep LoRA alone: targets, rank, scale and learning rate.")
+@options.key_option("--space", "lora", "Sweep LoRA alone: targets, rank, scale, learning rate, dropout.")
 @options.method_option
 @options.key_option("--seed", "N", "Everything random derives from it.")
 @options.fleet_options("as in the study file", again="launching", time="as in the study file")

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from search_space.dimensions import Activation, ScalePer
 from search_space.errors import SearchSpaceError, SettingError
-from search_space.field_types import Distinct, Integer, Positive, Size, choice, distinct
+from search_space.field_types import Distinct, Integer, Number, Positive, Size, choice, distinct
 from search_space.forms import FORMS, Bottleneck, Constant, Diagonal, Init, LowRank, OwnNorm, PeftKind, SoftmaxMemory
 from search_space.gates import GATES, ConvexGate, Gate, InducerGate
 from search_space.parameter_counts.budget import RankBounds
@@ -19,6 +19,9 @@ from search_space.published import COMPARED, METHODS
 from search_space.published.point import PublishedPoint
 from search_space.rules import is_integer
 from search_space.space.product import BIASES, DimensionValues, by_text
+
+LORA_KINDS = frozenset({PeftKind.LORA, PeftKind.DORA, PeftKind.VERA})
+"""Kinds of low-rank maps, whose input may be dropped in training."""
 
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
@@ -131,6 +134,12 @@ def _among(known: Iterable[str]) -> AfterValidator:
     return AfterValidator(lambda value: choice(value, known))
 
 
+def _several(dropouts: tuple[float, ...]) -> tuple[float, ...]:
+    if len(dropouts) == 1:
+        raise ValueError("must be at least two numbers; training.lora_dropout is one for all trials")
+    return dropouts
+
+
 _Item = TypeVar("_Item")
 
 
@@ -213,6 +222,8 @@ class Space:
             number of summed forms. Forms left out keep their default, which is the higher the fewer
             ``training.steps`` are. ``head`` searches the rate of the task head, too; left out it is
             ``training.head_learning_rate``, at which published methods are tried first.
+        lora_dropout: Dropouts of the input of low-rank maps (LoRA, DoRA, VeRA) among which one is chosen for each
+            trial, such as ``[0, 0.1]``; empty is ``training.lora_dropout`` for all, as published methods have first.
     """
 
     attention_forms: FormNames = (SoftmaxMemory.name, Bottleneck.name, LowRank.name, Diagonal.name, Constant.name)
@@ -231,6 +242,7 @@ class Space:
     learning_rates: dict[Annotated[str, BeforeValidator(_form_name), _among((*FORMS, "head"))], PositiveRange] = field(
         default_factory=dict
     )
+    lora_dropout: Annotated[tuple[Annotated[Number, Field(ge=0, lt=1)], ...], Distinct, AfterValidator(_several)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_KEYS_ARE_KNOWN)

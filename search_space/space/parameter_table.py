@@ -19,6 +19,12 @@ HEAD_RATE = "learning_rate.head"
 METHOD = "method"
 """User attribute of a trial with a published method or point, and parameter if some are searched: its name."""
 
+LORA_DROPOUT = "lora_dropout"
+"""Name of the parameter of the dropout of low-rank maps, if that is searched."""
+
+OF_TRAINING = frozenset({HEAD_RATE, LORA_DROPOUT})
+"""Names of the parameters that are in no record of a trial but its proposal."""
+
 SCALE = "scale"
 """Name of the parameter of the fixed scale, if published methods are searched."""
 
@@ -57,6 +63,7 @@ def parameters_of_space(
     if options.budget_fractions[0] < options.budget_fractions[1]:
         table[SIZE] = _range(options.budget_fractions)
     table |= {f"learning_rate.{form}": _range(ends) for form, ends in options.learning_rates.items()}
+    table |= _choice(LORA_DROPOUT, tuple(map(str, options.lora_dropout)))
     if options.head_learning_rates is not None:
         table[HEAD_RATE] = _range(options.head_learning_rates)
     return table

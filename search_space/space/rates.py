@@ -1,5 +1,6 @@
 """Effect of an optimizer step on the output, which makes learning rates of different edits comparable."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -8,6 +9,9 @@ from search_space.dimensions import Heads, Port
 from search_space.edit import Edit
 from search_space.edit_protocol import is_summed
 from search_space.space.options import SpaceOptions
+
+ROUNDING = 1e-9
+"""Relative difference of equal learning rates."""
 
 
 def step_gain(edits: Sequence[Edit], shape: BackboneShape) -> float:
@@ -42,6 +46,13 @@ def peak_lr_range(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOpt
     low, high = options.learning_rates[edits[0].form.name]
     gain = rate_scaling(edits, shape, options)
     return low / gain, high / gain
+
+
+def normalized_lr(edits: Sequence[Edit], peak_lr: float, shape: BackboneShape, options: SpaceOptions) -> float:
+    """Return a peak learning rate as a number of the options' range, snapped to its ends within rounding."""
+    normalized = peak_lr * rate_scaling(edits, shape, options)
+    ends = options.learning_rates[edits[0].form.name]
+    return next((end for end in ends if math.isclose(normalized, end, rel_tol=ROUNDING)), normalized)
 
 
 def rate_scaling(edits: Sequence[Edit], shape: BackboneShape, options: SpaceOptions) -> float:

@@ -23,12 +23,11 @@ from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import BudgetFit
 from search_space.space.layer_choice import available_layers, layer_parameters, stack_depth, suggest_layers
 from search_space.space.methods import MethodFit
-from search_space.space.options import SpaceOptions
+from search_space.space.options import LORA_KINDS, SpaceOptions
 from search_space.space.pairs import StructurePairs
 from search_space.space.parameter_table import HEAD_RATE as HEAD_RATE
-from search_space.space.parameter_table import METHOD as METHOD
-from search_space.space.parameter_table import SIZE as SIZE
 from search_space.space.parameter_table import (
+    LORA_DROPOUT,
     parameters_of_space,
     side_of,
     sides,
@@ -36,13 +35,13 @@ from search_space.space.parameter_table import (
     split_name,
     unnamed_rates,
 )
+from search_space.space.parameter_table import METHOD as METHOD
+from search_space.space.parameter_table import SIZE as SIZE
 from search_space.space.part_space import PartSpace
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
-from search_space.space.rates import peak_lr_range, rate_scaling
+from search_space.space.rates import ROUNDING, normalized_lr, peak_lr_range, rate_scaling
 from search_space.space.trial_protocol import Parameter, ParameterRecorder, ParameterSource, is_in_domain
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,7 @@ class Candidate:
         method: Given name of the published method or point; None for points of the search.
         attention_share: Share of the stored parameters at attention, as solved.
         counts: Parameter counts of the configuration.
-        fingerprint: Fingerprint of the configuration and its learning rates.
+        fingerprint: Fingerprint of the configuration, its learning rates and its dropout, if that is searched.
         parameters: Suggested search parameters, by name.
         head_learning_rate: Peak rate of the task head; None for the study's own.
     """
@@ -84,13 +83,14 @@ class Candidate:
         by_side = {ATTENTION: rates[0], FFN: rates[1]} | ({} if head is None else {"head": head})
         # two significant digits: rates closer than that are the same trial
         rounded = {side: None if rate is None else f"{rate:.1e}" for side, rate in by_side.items()}
+        dropout = {name: value for name, value in fields.get("parameters", {}).items() if name == LORA_DROPOUT}
         return cls(
             configuration=configuration,
             attention_learning_rate=rates[0],
             ffn_learning_rate=rates[1],
             attention_share=count_edits(configuration.attention, shape).stored / max(1, counts.stored),
             counts=counts,
-            fingerprint=fingerprint(configuration, shape, learning_rates=rounded),
+            fingerprint=fingerprint(configuration, shape, learning_rates=rounded, **dropout),
             **fields,
         )
 
@@ -284,9 +284,9 @@ class SearchSpace:
             values[split_name(side)] = (splits or {}).get(side, 0.5)
             of_side = (point for part in parts if side_of(part) == side for point in points[part])
             edits = tuple(edit for point in of_side for edit in point.edits)
-            normalized_lr = self._normalized_lr(edits, peak_lrs[side])
-            first = values.setdefault(f"learning_rate.{edits[0].form.name}", normalized_lr)
-            if not math.isclose(float(first), normalized_lr, rel_tol=_ROUNDING):
+            rate = normalized_lr(edits, peak_lrs[side], self.shape, self.options)
+            first = values.setdefault(f"learning_rate.{edits[0].form.name}", rate)
+            if not math.isclose(float(first), rate, rel_tol=ROUNDING):
                 return None
         candidate = self.suggest(values)
         used = candidate.parameters.items()
@@ -375,6 +375,8 @@ class SearchSpace:
     def _candidate(self, configuration: Configuration, recorder: ParameterRecorder, *, method: str | None) -> Candidate:
         attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))
         head = recorder.optional_number(HEAD_RATE)
+        if any(edit.form.peft in LORA_KINDS for edit in configuration.edits):
+            recorder.optional_number(LORA_DROPOUT)
         fields = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
         return Candidate.of(configuration, (attention, ffn), self.shape, **fields)
 
@@ -386,14 +388,8 @@ class SearchSpace:
     def _peak_lr(self, edits: tuple[Edit, ...], recorder: ParameterRecorder) -> float | None:
         if not edits:
             return None
-        normalized_lr = recorder.number(f"learning_rate.{edits[0].form.name}")
-        return normalized_lr / rate_scaling(edits, self.shape, self.options)
-
-    def _normalized_lr(self, edits: Sequence[Edit], peak_lr: float) -> float:
-        """Return a peak learning rate as a number of the options' range, snapped to its ends within rounding."""
-        normalized_lr = peak_lr * rate_scaling(edits, self.shape, self.options)
-        ends = self.options.learning_rates[edits[0].form.name]
-        return next((end for end in ends if math.isclose(normalized_lr, end, rel_tol=_ROUNDING)), normalized_lr)
+        normalized = recorder.number(f"learning_rate.{edits[0].form.name}")
+        return normalized / rate_scaling(edits, self.shape, self.options)
 
     def peak_lr_range(self, edits: Sequence[Edit]) -> tuple[float, float]:
         """Return the lowest and highest peak learning rate of the edits of one side."""

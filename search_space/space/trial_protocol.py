@@ -61,9 +61,11 @@ class ParameterRecorder:
         return value
 
     def optional_number(self, name: str) -> float | None:
-        """Return a number in the parameter's range; None if the space has no such parameter or the source no value."""
-        is_missing = isinstance(self._trial, Mapping) and name not in self._trial
-        return None if is_missing or name not in self._parameters else self.number(name)
+        """Return a number of the parameter; None if the space has no such parameter or the source no value."""
+        if name not in self._parameters or (isinstance(self._trial, Mapping) and name not in self._trial):
+            return None
+        domain = self._parameters[name]
+        return float(self.choose(name, domain)) if isinstance(domain, tuple) else self.number(name)
 
     def number(self, name: str) -> float:
         """Return a number in the parameter's range; a recorded value is returned again."""

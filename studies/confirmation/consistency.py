@@ -8,7 +8,8 @@ from typing import Any
 
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
-from search_space.space.space import HEAD_RATE, SearchSpace
+from search_space.space.parameter_table import OF_TRAINING
+from search_space.space.space import SearchSpace
 from studies.analysis.baselines import candidate_of_trial, resized
 from studies.consistency import CheckedRecords, ExpectedAndFound, field_differences, must
 from studies.ledger.invariants import Records
@@ -116,7 +117,7 @@ class ConfirmationFacts(CheckedRecords):
                     number=trial.number,
                     seed=seed,
                     fingerprint=seeded_fingerprint(template.fingerprint, seed),
-                    proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
+                    proposal={name: value for name, value in template.proposal.items() if name in OF_TRAINING},
                 )
                 yield from field_differences(trial, expected, f"contender '{one.label}'")
 

@@ -7,7 +7,8 @@ from typing import Any
 from search_space.errors import BudgetError, InvalidEditError
 from search_space.published import HEAD_ONLY
 from search_space.published.point import PublishedPoint
-from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
+from search_space.space.parameter_table import OF_TRAINING
+from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
 from studies.errors import ConfirmationError
@@ -94,7 +95,7 @@ def trials_of(entries: Sequence[ContenderEntry], seeds: Sequence[int]) -> list[T
             seed=seed,
             fingerprint=seeded_fingerprint(template.fingerprint, seed),
             # of what was proposed it is trained with nothing else that is not in its record
-            proposal={name: value for name, value in template.proposal.items() if name == HEAD_RATE},
+            proposal={name: value for name, value in template.proposal.items() if name in OF_TRAINING},
         )
         for number, (template, seed) in enumerate(pairs)
     ]

@@ -1,12 +1,13 @@
 """Candidates of the search space as trial records, and trial records as requests to a worker."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from search_space.backbones.shape import BackboneShape
 from search_space.edit import Edit
 from search_space.parameter_counts.flops import extra_flops
-from search_space.space.space import HEAD_RATE, Candidate
+from search_space.space.parameter_table import HEAD_RATE, LORA_DROPOUT
+from search_space.space.space import Candidate
 from search_space.words.describe import phrase, sentence, side_view
 from search_space.words.dimensions import SideDimensions
 from studies.records import TrialRecord
@@ -56,6 +57,8 @@ def _dimensions(edits: Sequence[Edit], learning_rate: float | None) -> SideDimen
 
 def trial_request(trial: TrialRecord, *, attempt: int, plan: TrainingPlan) -> TrialRequest:
     """Return the request by which a worker trains a recorded trial."""
+    if LORA_DROPOUT in trial.proposal:
+        plan = replace(plan, lora_dropout=float(str(trial.proposal[LORA_DROPOUT])))
     return TrialRequest(
         trial=trial.number,
         attempt=attempt,

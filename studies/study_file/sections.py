@@ -56,11 +56,12 @@ SPACES: Mapping[str, Mapping[str, object]] = {
         "gates": ["add", "scale"],
         "size": [0.125, 1],
         "exportable": "peft",
+        "lora_dropout": [0, 0.1],
     }
 }
 """Sections ``space`` by the name that a study file can have in their place.
 
-``lora`` is a sweep of LoRA: targets, rank, scale and learning rate.
+``lora`` is a sweep of LoRA: targets, rank, scale, learning rate and dropout.
 """
 
 

@@ -49,8 +49,8 @@ class Specification(Section):
         seed: Seed of all that is random.
         training: Training of every trial.
         pruning: Comparison of trials at rungs.
-        space: Space of proposals; or ``lora``, a sweep of LoRA: targets, rank, scale and learning rate, all of which
-            peft can load.
+        space: Space of proposals; or ``lora``, a sweep of LoRA: targets, rank, scale, learning rate and dropout, all of
+            which peft can load.
         search: Sampler, objectives and initial design.
         fleet: Resources of a launch.
     """

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from search_space.space.options import LORA_KINDS
+from search_space.space.parameter_table import HEAD_RATE, LORA_DROPOUT
 from search_space.space.random_draw import RandomTrial
-from search_space.space.space import HEAD_RATE, Candidate, SearchSpace
+from search_space.space.space import Candidate, SearchSpace
 from studies.history.history import StudyHistory
 from studies.objectives import SizeGoal
 from studies.records import TrialRecord, TrialState
@@ -130,22 +132,28 @@ class FactoredSearch:
             number: Number of the new trial.
             retry: Count of rejected candidates for the same number.
         """
-        candidate, bounds = self._candidate(history, number, retry), self.space.options.head_learning_rates
-        if candidate is None or bounds is None:
+        candidate, options = self._candidate(history, number, retry), self.space.options
+        bounds, dropouts = options.head_learning_rates, options.lora_dropout
+        if candidate is None or not (bounds or dropouts):
             return candidate
-        rate = head_peak_lr(history, bounds, self.seed, number)
+        rate, own = None, dict[str, str | float]()
+        if bounds:
+            rate = own[HEAD_RATE] = head_peak_lr(history, bounds, self.seed, number)
+        if dropouts and any(edit.form.peft in LORA_KINDS for edit in candidate.configuration.edits):
+            draw = random.Random(hashed_seed("lora dropout", self.seed, number))
+            own[LORA_DROPOUT] = str(draw.choice(dropouts))
         rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
         return Candidate.of(
             candidate.configuration,
             rates,
             self.space.shape,
             method=candidate.method,
-            parameters={**candidate.parameters, HEAD_RATE: rate},
+            parameters={**candidate.parameters, **own},
             head_learning_rate=rate,
         )
 
     def _candidate(self, history: StudyHistory, number: int, retry: int) -> Candidate | None:
-        """Return a candidate without a learning rate of the head, which the model leaves out."""
+        """Return a candidate without a learning rate of the head or a dropout, which the model leaves out."""
         draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
         tried = {one.fingerprint for one in history}
         settings = self._settings

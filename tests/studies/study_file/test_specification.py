@@ -152,6 +152,7 @@ def test_every_option_of_the_space_can_be_set_in_the_study_file():
         "max_extra_flops": 1_000_000,
         "mergeable": True,
         "exportable": "peft",
+        "lora_dropout": [0, 0.1],
     }
     rates = {"full": [1e-5, 1e-4], "head": [1e-4, 1e-2]}
     search = {"published": ["intrinsic_said:dint=200"]}
