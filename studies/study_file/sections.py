@@ -78,7 +78,7 @@ def named_space(given: object) -> object:
     return dict(SPACES[given])
 
 
-class Search(Section):
+class SearchSection(Section):
     """Sampler, objectives and initial design.
 
     Attributes:

@@ -17,7 +17,7 @@ from search_space.space.options import FormValues, Space, SpaceOptions, learning
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pruning.rungs import Protected, RungPlan
 from studies.study_file.fields import LARGEST, Budget, Section, Source
-from studies.study_file.sections import SPACES, Fleet, Pruning, Search, TaskSection, named_space
+from studies.study_file.sections import SPACES, Fleet, Pruning, SearchSection, TaskSection, named_space
 from trial_runner.requests import TrainingPlan
 from trial_runner.training import Training
 
@@ -64,7 +64,7 @@ class Specification(Section):
     training: Training = Training()
     pruning: Pruning = Pruning()
     space: Annotated[Space, BeforeValidator(named_space)] = Space()
-    search: Search = Search()
+    search: SearchSection = SearchSection()
     fleet: Fleet = Fleet()
 
     @model_validator(mode="after")

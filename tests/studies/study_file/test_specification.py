@@ -27,7 +27,7 @@ from studies.study_file import (
 from studies.study_file.fields import OWN_SAMPLERS, parse_duration
 from studies.study_file.parser import example_names, study_file
 from studies.study_file.recorded_specification import BegunSpecification
-from studies.study_file.sections import Search
+from studies.study_file.sections import SearchSection
 from trial_runner.requests import TrainingPlan
 from trial_runner.tasks import TASK_KINDS, Decoding, Grouping
 from trial_runner.tasks.kind import Cut
@@ -409,7 +409,7 @@ def test_study_file_accepts_every_sampler():
 
     assert tuple(SAMPLERS)[: len(OWN_SAMPLERS)] == OWN_SAMPLERS
     for sampler in SAMPLERS:
-        assert Search(sampler=sampler).sampler == sampler
+        assert SearchSection(sampler=sampler).sampler == sampler
     (line,) = problems({"search": {"sampler": "none"}})
     assert f"must be among {', '.join(SAMPLERS)}; got 'none'" in line
 
