@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deltaspace.launch_options import launch as launch
     from deltaspace.launch_options import open_study as open_study
     from deltaspace.launch_options import studies as studies
+    from deltaspace.search import Search as Search
     from deltaspace.startup import check as check
     from deltaspace.startup import init as init
     from deltaspace.startup import plan as plan
@@ -48,6 +49,7 @@ _MODULES = {
     "trial_runner.export": ("load_delta", "open_delta"),
     "deltaspace.descriptions": ("count", "describe", "methods", "shape_of"),
     "deltaspace.launch_options": ("launch", "open_study", "studies"),
+    "deltaspace.search": ("Search",),
     "deltaspace.startup": ("check", "init", "plan"),
     "deltaspace.training": ("predict", "train"),
 }

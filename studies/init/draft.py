@@ -66,7 +66,7 @@ class Choices:
 
     name: str | None = None
     backbone: str | None = None
-    budget: str = "0.5%"
+    budget: str | int = "0.5%"
     trials: int | None = None
     seconds: float = 3600.0
     takes_steps: bool = True
