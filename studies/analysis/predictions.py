@@ -8,7 +8,7 @@ from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
 from studies.records import ExampleCounts, Reading, StudyRecord, TrialRecord, TrialState
 from studies.search.warm_start import warm_start_from_json
-from studies.surrogate.features import Features, SideStructure, TrainedSide, log2_budget_fraction, unit_lr_of
+from studies.surrogate.features import Features, features_of, unit_lr_of
 from studies.surrogate.posterior import EstimatePosterior, SurrogateFitter
 
 FeaturesByNumber = Callable[[Sequence[int]], list[Features]]
@@ -65,22 +65,10 @@ class RecordedFeatures:
 
     def features_of(self, trial: TrialRecord) -> Features:
         """Return the model features of a trial."""
-        configuration = trial.configuration
-        at_attention = round(trial.attention_share * trial.stored_parameters)
-        at_ffn = trial.stored_parameters - at_attention
-        return (
-            self._side(trial, configuration.attention, trial.attention_learning_rate, at_attention),
-            self._side(trial, configuration.ffn, trial.ffn_learning_rate, at_ffn),
-        )
 
-    def _side(
-        self, trial: TrialRecord, edits: Sequence[Edit], peak_lr: float | None, stored: int
-    ) -> TrainedSide | None:
-        if not edits or peak_lr is None:
-            return None
-        form = edits[0].form.name
-        normalized_lr = float(str(trial.proposal.get(f"learning_rate.{form}", peak_lr)))
-        low, high = self.ranges.get(form, (normalized_lr, normalized_lr))
-        return TrainedSide(
-            SideStructure.of(edits), unit_lr_of(normalized_lr, low, high), log2_budget_fraction(stored, self._budget)
-        )
+        def position_of(edits: Sequence[Edit], peak_lr: float) -> float:
+            form = edits[0].form.name
+            normalized_lr = float(str(trial.proposal.get(f"learning_rate.{form}", peak_lr)))
+            return unit_lr_of(normalized_lr, *self.ranges.get(form, (normalized_lr, normalized_lr)))
+
+        return features_of(trial, self._budget, position_of)

@@ -85,7 +85,7 @@ class SideFacts:
         edits: First edits, then second ones, at their smallest size.
         is_sized: Whether an edit has a size.
         is_split: Whether both first and second edits have one.
-        mixed: Forms of the first and the second edits where two forms are at one site; else empty.
+        is_mixed: Whether several forms are at one site.
     """
 
     structure: SideStructure
@@ -94,7 +94,7 @@ class SideFacts:
     edits: tuple[Edit, ...]
     is_sized: bool
     is_split: bool
-    mixed: tuple[str, ...]
+    is_mixed: bool
 
     @classmethod
     def of(
@@ -115,7 +115,7 @@ class SideFacts:
             edits=edits,
             is_sized=any(edit.sized_form is not None for edit in edits),
             is_split=all(any(edit.sized_form is not None for edit in edits_of) for edits_of in (first, second)),
-            mixed=(first[0].form.name, second[0].form.name) if second and is_mixed(edits) else (),
+            is_mixed=is_mixed(edits),
         )
 
     @property

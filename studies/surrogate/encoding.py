@@ -1,7 +1,6 @@
 """Encoding of the search space: between configurations, their encodings, model features, candidates and parameters."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -9,11 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from search_space.configuration import Configuration
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.layers import AllLayers, LayerRange, Layers
 from search_space.parameter_counts.budget import SplitCost, UnitCounts, largest_units
-from search_space.parameter_counts.counts import count_edits, shared_parameter_count
+from search_space.parameter_counts.counts import count_edits
 from search_space.space.layer_choice import every_choice, stack_depth
 from search_space.space.points import ATTENTION, FFN, site_of
 from search_space.space.product import Point, Structure
@@ -25,11 +25,10 @@ from studies.surrogate.features import (
     Features,
     SideStructure,
     TrainedSide,
-    is_mixed,
+    features_of,
     log2_budget_fraction,
     lr_at,
     unit_lr_of,
-    with_share,
 )
 from studies.surrogate.structure_distances import StructureDistances
 
@@ -201,8 +200,9 @@ class Encoding:
     def _trained_side(self, side: EncodedSide, cost: SplitCost, used: UnitCounts) -> TrainedSide:
         fact = self.facts(side)
         stored = cost.cost(used) + sum(n**3 for n in fact.products)
-        halves = cost.first.cost(used[0]), cost.second.cost(used[1])
-        structure = with_share(fact.structure, dict(zip(fact.mixed, halves, strict=False)))
+        structure = fact.structure
+        if fact.is_mixed:  # the widths are among its properties
+            structure = SideStructure.of(Configuration(edits=fact.edits).with_widths(cost.widths(used)).edits)
         return TrainedSide(structure, side.unit_lr, log2_budget_fraction(stored, self.space.budget))
 
     def _sized_sides(self, encoded: EncodedConfiguration) -> list[tuple[EncodedSide | None, SplitCost, UnitCounts]]:
@@ -236,23 +236,11 @@ class Encoding:
 
     def features_of(self, trial: TrialRecord | Candidate) -> Features:
         """Return the model features of a trial or a candidate."""
-        attention = self._side_features(trial.configuration.attention, trial.attention_learning_rate)
-        return attention, self._side_features(trial.configuration.ffn, trial.ffn_learning_rate)
 
-    def _side_features(self, edits: tuple[Edit, ...], peak_lr: float | None) -> TrainedSide | None:
-        if not edits or peak_lr is None:
-            return None
-        stored = count_edits(edits, self.space.shape).stored
-        unit_lr = unit_lr_of(peak_lr, *self.space.peak_lr_range(edits))
-        structure = with_share(SideStructure.of(edits), self._stored_by_form(edits) if is_mixed(edits) else {})
-        return TrainedSide(structure, unit_lr, log2_budget_fraction(stored, self.space.budget))
+        def position_of(edits: Sequence[Edit], peak_lr: float) -> float:
+            return unit_lr_of(peak_lr, *self.space.peak_lr_range(edits))
 
-    def _stored_by_form(self, edits: tuple[Edit, ...]) -> dict[str, int]:
-        """Return the stored parameters by form, without those shared by several edits."""
-        stored: Counter[str] = Counter()
-        for edit in edits:
-            stored[edit.form.name] += count_edits((edit,), self.space.shape).stored - shared_parameter_count((edit,))
-        return stored
+        return features_of(trial, self.space.budget, position_of)
 
     def candidate(self, encoded: EncodedConfiguration) -> Candidate:
         """Return the candidate that the space suggests for an encoded configuration.

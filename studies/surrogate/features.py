@@ -1,13 +1,15 @@
 """Model features of a configuration: the structure, the learning rate and the size of each side."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 
 from search_space.dimensions import Site
 from search_space.edit import Edit
 from search_space.gates import FixedScale
 from search_space.layers import AllLayers
+from search_space.space.space import Candidate
+from studies.records import TrialRecord
 
 _WHOLE_SITES = (Site.ATTENTION, Site.FFN)
 _OWN_DIMENSIONS = ("name", "width", "widened", "heads", "activation")
@@ -30,7 +32,8 @@ class SideStructure:
         heads: Block structure of the forms, over all heads or one block per head.
         gate: Composition functions.
         activation: Nonlinearities; empty without any.
-        other: Remaining properties of edits: norm, bias, init, keys of an inducer, and the like.
+        other: Remaining properties of edits: norm, bias, init, keys of an inducer, and the like. Of several forms at
+            one site also the tensors that each writes, and the first one's share of the widths in steps of a fifth.
         layers: Kinds of layer choices; empty for all layers.
         scale: Mean of the base-2 logarithms of the fixed scales; 0 without any.
     """
@@ -59,24 +62,10 @@ class SideStructure:
             heads=frozenset(edit.heads.value for edit in edits),
             gate=frozenset(edit.gate.name for edit in edits),
             activation=frozenset(one.value for one in activations if one is not None),
-            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_written_by_form(edits)]),
+            other=frozenset([*(fact for edit in edits for fact in _facts(edit)), *_of_mixed(edits)]),
             layers=frozenset(str(edit.layers) for edit in edits if not isinstance(edit.layers, AllLayers)),
             scale=sum(scales) / len(scales) if scales else 0.0,
         )
-
-
-def with_share(structure: SideStructure, stored: Mapping[str, int]) -> SideStructure:
-    """Return the structure with the share of each of two forms as further properties, in steps of a fifth.
-
-    Args:
-        structure: Structure of the edits.
-        stored: Stored parameters by form; one form alone adds nothing.
-    """
-    if len(stored) < 2:
-        return structure
-    first = min(stored)
-    share = stored[first] / max(1, sum(stored.values()))
-    return replace(structure, other=structure.other | {f"{first} above {step}" for step in _STEPS if share > step})
 
 
 def is_mixed(edits: Sequence[Edit]) -> bool:
@@ -89,9 +78,18 @@ def _at(edit: Edit, port: str) -> str:
     return str(port) if edit.site in _WHOLE_SITES else f"{edit.site}.{port}"
 
 
-def _written_by_form(edits: Sequence[Edit]) -> list[str]:
-    """Return the form of each written tensor where several forms are at one site; else nothing."""
-    return [f"{edit.form.name} at {edit.write}" for edit in edits] if is_mixed(edits) else []
+def _of_mixed(edits: Sequence[Edit]) -> list[str]:
+    """Return the written tensors by form and the widths' share where several forms are at one site; else nothing."""
+    if not is_mixed(edits):
+        return []
+    widths: dict[str, int] = {}
+    for edit in edits:
+        width = 0 if edit.sized_form is None else edit.sized_form.width
+        widths[edit.form.name] = max(width, widths.get(edit.form.name, 0))
+    first = min(widths)
+    share = widths[first] / max(1, sum(widths.values()))
+    steps = [f"{first} above {step}" for step in _STEPS if share > step]
+    return [*(f"{edit.form.name} at {edit.write}" for edit in edits), *steps]
 
 
 def _facts(edit: Edit) -> list[str]:
@@ -118,6 +116,28 @@ class TrainedSide:
 
 Features = tuple[TrainedSide | None, TrainedSide | None]
 """Model features of a configuration: attention, then the FFN; None without edits there."""
+
+
+def features_of(
+    trial: TrialRecord | Candidate, budget: int, position_of: Callable[[Sequence[Edit], float], float]
+) -> Features:
+    """Return the model features of a trial or a candidate.
+
+    Args:
+        budget: Most stored parameters.
+        position_of: Function from the edits of a side and their peak learning rate to its position, as `unit_lr_of`.
+    """
+    stored = trial.counts.stored if isinstance(trial, Candidate) else trial.stored_parameters
+    at_attention = round(trial.attention_share * stored)
+
+    def side(edits: Sequence[Edit], peak_lr: float | None, own: int) -> TrainedSide | None:
+        if not edits or peak_lr is None:
+            return None
+        return TrainedSide(SideStructure.of(edits), position_of(edits, peak_lr), log2_budget_fraction(own, budget))
+
+    configuration = trial.configuration
+    attention = side(configuration.attention, trial.attention_learning_rate, at_attention)
+    return attention, side(configuration.ffn, trial.ffn_learning_rate, stored - at_attention)
 
 
 def unit_lr_of(lr: float, low: float, high: float) -> float:
