@@ -30,8 +30,10 @@ PLANTED_IN = {
 }
 """The row of each table that is changed."""
 
-PRUNED = "study_id = 1 AND state = 'pruned' AND number = (SELECT max(number) FROM trials WHERE state = 'pruned')"
-AGAINST_RULE = {", and 0.0%": ", and 9.1%", ", and 0": ", or 0", "trial 1,": "trial 5,", "steps): 0": "steps): 1"}
+_LAST = "study_id = 1 AND number = (SELECT max(number) FROM trials WHERE study_id = 1 AND {})"
+PRUNED = _LAST.format("reason LIKE '%below%'")
+WENT_ON = _LAST.format("state = 'complete' AND method IS NULL AND replicate_of IS NULL")
+AGAINST_RULE = {"rung 1": "rung 0", "steps): 0": "steps): 1", "below 0": "below 1", " others": "0 others"}
 """Parts of the reason of a pruned trial, and others with which the rule does not stop it."""
 
 CONFIRMED = "study_id = 2 AND number = 1"
@@ -42,6 +44,7 @@ FILE_KEYS = {
     "budget": "'3%'",
     "name": "'other'",
     "pruning.first_rung_steps": "2",
+    "pruning.rule": "'none'",
     "search.replicates": "1",
     "search.sampler": "'random'",
     "seed": "99",
@@ -103,6 +106,8 @@ def corruptions() -> Iterator[Damage]:
         yield _update("trials", name, value, PRUNED, "of a pruned trial")
     for old, new in AGAINST_RULE.items():
         yield _update("trials", "reason", f"replace(reason, '{old}', '{new}')", PRUNED, "of a pruned trial")
+    yield _at_a_rung("a pruned trial has the best ones", PRUNED, "max")
+    yield _at_a_rung("a trial that went on has the worst ones", WENT_ON, "min")
     for where, of in ((CONFIRMED, "of a confirmation"), (STEP, "of a step")):
         for name in ("seed", "stored_parameters", "trained_parameters", "attention_share", "attention_learning_rate"):
             yield _update("trials", name, f"{name} * 0.5", where, of)
@@ -168,6 +173,22 @@ def _of_confirmations() -> Iterator[Damage]:
                 yield _update("confirmations", name, value, f"study_id = {study}", f"of the {of}")
         for name, value in {"seeds": "'[1, 2]'", "against": "'[\"lora_qv\"]'", "left_out": '\'{"ia3": "no"}\''}.items():
             yield _update("confirmations", name, value, f"study_id = {study}", f"of the {of}")
+
+
+def _at_a_rung(name: str, where: str, extreme: str) -> Damage:
+    """Return a trial with the readings and examples of another one at a rung: only the decision there differs."""
+    changed, of_study = f"(SELECT id FROM trials WHERE {where})", "(SELECT id FROM trials WHERE study_id = 1)"
+    other = f"(SELECT trial_id, {extreme}(score) FROM readings WHERE step = 8 AND trial_id IN {of_study})"
+    columns = {"examples": "losses, correct", "readings": "score, metrics, train_loss"}
+    copied = [
+        f"UPDATE {table} SET ({names}) = (SELECT {names} FROM {table} WHERE step = 8 AND trial_id = "
+        f"(SELECT trial_id FROM {other})) WHERE step = 8 AND trial_id = {changed}"
+        for table, names in columns.items()
+    ]
+    last = "(SELECT score FROM readings WHERE trial_id = trials.id ORDER BY step DESC LIMIT 1)"
+    return Damage(
+        f"readings: at a rung {name}", "; ".join([*copied, f"UPDATE trials SET last_score = {last} WHERE {where}"])
+    )
 
 
 def _of_examples() -> Iterator[Damage]:
