@@ -1,6 +1,7 @@
 """The benchmark of the search: its truths are what they say, and what it counts are closed forms."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_readings_predict_final_scores_as_measured(load, space):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.0, 3.0])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
 def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
     simulation = load("search_arms.simulation")
     found = []
@@ -69,6 +70,27 @@ def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
         (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
         found.append(end.of_all)
     assert 0.84 < sum(found) / len(found) < 0.99
+
+
+@pytest.mark.slow
+def test_intervals_cover_scores_below_the_knee(load, space, monkeypatch):
+    """Test trials whose scores are four spreads below the median, most of them collapsed; nothing is pruned."""
+    simulation = load("search_arms.simulation")
+    monkeypatch.setattr(simulation, "stop_reason", lambda *_: None)
+    far = held = 0
+    for seed, spread in product((0, 7, 8, 15), (0.0, 1.0, 3.0)):
+        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=spread)
+        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        far, held = far + end.far, held + end.far_held
+    assert far >= 12
+    assert held >= 0.65 * far
+
+
+def test_interval_of_an_unlucky_published_method_holds_its_score(load, space):
+    simulation = load("search_arms.simulation")
+    task = simulation.SimulatedTask(seed=7, noise=2.2)
+    (end,) = simulation.simulate("random", space, task, trials=12, checkpoints={12}).recommended
+    assert (end.far, end.far_held) == (1, 1)
 
 
 @pytest.mark.slow

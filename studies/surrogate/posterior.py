@@ -14,7 +14,7 @@ from studies.surrogate.gaussian_process import GaussianProcess, Readings, fit_hy
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
 from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds
-from studies.surrogate.process_mixture import ProcessMixture
+from studies.surrogate.process_mixture import ProcessMixture, mixed_marginals, mixed_moments, weights_of
 from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
     LARGEST,
@@ -23,7 +23,7 @@ from studies.surrogate.reading_arrays import (
     thin,
     with_losses,
 )
-from studies.surrogate.score_warp import Scale, StandardizedReadings, Units, standardize, unwarp
+from studies.surrogate.score_warp import KNEE, NO_KNEE, Scale, StandardizedReadings, Units, standardize, unwarp
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
 CHECKPOINT_GROWTH = 1.35
@@ -63,37 +63,62 @@ class Posterior(Generic[Process]):
     def predict(self, features: Sequence[Features]) -> tuple[Array, Array]:
         """Return the posterior medians and standard deviations of true scores at full length, (M,) each."""
         means, deviations = self.process.predict(self.points(features))
-        return self._scores(means), self.scale.spread * deviations * _stretch(means, deviations)
+        return self._scores(means), self.scale.spread * deviations * self._stretch(means, deviations)
 
     def joint(self, features: Sequence[Features]) -> tuple[Array, Array]:
         """Return the posterior medians and covariance of true scores at full length, (M,) and (M, M)."""
         means, covariance = self.process.joint(self.points(features))
-        stretch = _stretch(means, np.sqrt(np.diag(covariance)))
+        stretch = self._stretch(means, np.sqrt(np.diag(covariance)))
         return self._scores(means), self.scale.spread**2 * covariance * np.outer(stretch, stretch)
 
-    def difference(self, first: Features, second: Features) -> Estimate:
-        """Return the estimate of the first true score minus the second at full length."""
-        return Estimate.of_difference(*self.joint([first, second]))
-
     def _scores(self, modelled: Array) -> Array:
-        return self.scale.middle + self.scale.spread * unwarp(modelled)
+        return self.scale.middle + self.scale.spread * unwarp(modelled, self.scale.knee)
 
+    def _stretch(self, means: Array, deviations: Array) -> Array:
+        """Return the ratio of deviations of scores to those of warped scores.
 
-def _stretch(means: Array, deviations: Array) -> Array:
-    """Return the ratio of deviations of scores to those of warped scores.
-
-    A deviation of scores is half the distance between those one deviation above and below the mean. So it also holds at
-    the knee of the warp, where the slope changes tenfold.
-    """
-    reach = np.maximum(deviations, _LEAST_REACH)
-    return np.asarray((unwarp(means + reach) - unwarp(means - reach)) / (2 * reach))
+        A deviation of scores is half the distance between those one deviation above and below the mean. So it also
+        holds at the knee of the warp, where the slope changes tenfold.
+        """
+        reach = np.maximum(deviations, _LEAST_REACH)
+        ends = unwarp(means + reach, self.scale.knee) - unwarp(means - reach, self.scale.knee)
+        return np.asarray(ends / (2 * reach))
 
 
 SearchPosterior = Posterior[GaussianProcess]
 """Posterior for proposals, at the most probable hyper-parameters."""
 
-EstimatePosterior = Posterior[ProcessMixture]
-"""Posterior for estimates, with amplitudes integrated."""
+
+@dataclass(frozen=True, slots=True)
+class EstimatePosterior:
+    """Posterior for estimates, with amplitudes integrated, averaged over scores with and without a warp.
+
+    Under the warp, a score below the knee belongs to a bad trial. Without the warp, it may be unlucky.
+
+    Attributes:
+        weights: Weights of the posteriors, (K,); they sum to 1.
+        posteriors: Posteriors given the same readings.
+    """
+
+    weights: Array
+    posteriors: Sequence[Posterior[ProcessMixture]]
+
+    @property
+    def scale(self) -> Scale:
+        """Scale of the scores at full length."""
+        return self.posteriors[0].scale
+
+    def predict(self, features: Sequence[Features]) -> tuple[Array, Array]:
+        """Return the posterior means and standard deviations of true scores at full length, (M,) each."""
+        return mixed_marginals(self.weights, [one.predict(features) for one in self.posteriors])
+
+    def joint(self, features: Sequence[Features]) -> tuple[Array, Array]:
+        """Return the posterior means and covariance of true scores at full length, (M,) and (M, M)."""
+        return mixed_moments(self.weights, [one.joint(features) for one in self.posteriors])
+
+    def difference(self, first: Features, second: Features) -> Estimate:
+        """Return the estimate of the first true score minus the second at full length."""
+        return Estimate.of_difference(*self.joint([first, second]))
 
 
 class SurrogateFitter:
@@ -150,15 +175,30 @@ class SurrogateFitter:
         return self._posterior(history, GaussianProcess)
 
     def integrated_posterior(self, history: StudyHistory) -> EstimatePosterior:
-        """Return the posterior for estimates: that of `posterior`, with amplitudes integrated while trials are few."""
-        return self._posterior(history, ProcessMixture.of)
+        """Return the posterior for estimates, with amplitudes integrated while trials are few.
+
+        Where a reading is below the knee, it is averaged over scores with and without the warp, each weighted by the
+        density of the readings on the scale of the scores.
+        """
+        warped = self._posterior(history, ProcessMixture.of)
+        slopes = warped.process.processes[0].readings.slopes
+        if (slopes == 1).all():
+            return EstimatePosterior(np.ones(1), [warped])
+        plain = self._posterior(history, ProcessMixture.of, NO_KNEE)
+        densities = [warped.process.log_likelihood + np.log(slopes).sum(), plain.process.log_likelihood]
+        weights = weights_of(np.array(densities))
+        kept = np.flatnonzero(weights)
+        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept])
 
     def _posterior(
-        self, history: StudyHistory, process_of: Callable[[Readings, StructureDistances, Hyperparameters], Process]
+        self,
+        history: StudyHistory,
+        process_of: Callable[[Readings, StructureDistances, Hyperparameters], Process],
+        knee: float = KNEE,
     ) -> Posterior[Process]:
         arrays = self._collector.collect(history)
         values, units = self._fit(_ended(arrays, history), history)
-        readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units)
+        readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units, knee)
         process = process_of(readings, self._structures, values)
         return Posterior(process, standard.full, np.unique(readings.trials), self.points)
 
@@ -188,14 +228,14 @@ class SurrogateFitter:
         return self._last_fit[1]
 
     def _readings(
-        self, arrays: ReadingArrays, history: StudyHistory, units: Units
+        self, arrays: ReadingArrays, history: StudyHistory, units: Units, knee: float = KNEE
     ) -> tuple[Readings, StandardizedReadings, StandardizedReadings]:
         """Return the readings of the process, and all standardized scores and losses."""
-        standard = standardize(arrays.scores, arrays.errors, arrays.rungs, units.scores)
+        standard = standardize(arrays.scores, arrays.errors, arrays.rungs, units.scores, knee)
         known = np.flatnonzero(np.isfinite(arrays.losses))
         # negative, so that higher is better
         negative = -arrays.losses[known]
-        losses = standardize(negative, np.zeros(len(known)), arrays.rungs[known], units.losses)
+        losses = standardize(negative, np.zeros(len(known)), arrays.rungs[known], units.losses, knee)
         with_loss = with_losses(arrays, standard.scores)
         scored = thin(arrays, standard.scores, LARGEST - len(with_loss))
         rows = np.concatenate([scored, with_loss])

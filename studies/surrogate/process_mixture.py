@@ -5,7 +5,7 @@ probable. Estimates from the fitted ones alone are too sure, and too high for th
 are integrated over a grid, in which each point is weighted by the likelihood of the readings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -37,10 +37,12 @@ class ProcessMixture:
     Attributes:
         weights: Weights of the processes, (K,); they sum to 1.
         processes: Gaussian processes of the same readings.
+        log_likelihood: Logarithm of the mean density of the readings over all processes, up to a constant.
     """
 
     weights: Array
     processes: Sequence[GaussianProcess]
+    log_likelihood: float
 
     @classmethod
     def of(cls, readings: Readings, structures: StructureDistances, fitted: Hyperparameters) -> Self:
@@ -51,39 +53,50 @@ class ProcessMixture:
             structures: Distances between structures.
             fitted: Hyper-parameters of the highest posterior density.
         """
-        if len(np.unique(readings.trials)) > LARGEST_INTEGRATED:
-            return cls(np.ones(1), [GaussianProcess(readings, structures, fitted)])
-        points = [fitted.with_amplitudes(signal=signal, trial=trial) for signal, trial in product(_SIGNALS, _TRIALS)]
+        factors = product(_SIGNALS, _TRIALS) if len(np.unique(readings.trials)) <= LARGEST_INTEGRATED else ()
         processes = []
-        for values in points:
+        for signal, trial in factors:
             with suppress(np.linalg.LinAlgError):  # no density
+                values = fitted.with_amplitudes(signal=signal, trial=trial)
                 processes.append(GaussianProcess(readings, structures, values))
         if not processes:
-            return cls(np.ones(1), [GaussianProcess(readings, structures, fitted)])
-        likelihoods = np.array([process.log_likelihood for process in processes])
-        weights = np.exp(likelihoods - likelihoods.max())
-        weights[weights < _LEAST_WEIGHT * weights.sum()] = 0.0
+            processes = [GaussianProcess(readings, structures, fitted)]
+        densities = np.array([process.log_likelihood for process in processes])
+        weights = weights_of(densities)
         kept = np.flatnonzero(weights)
-        return cls(weights[kept] / weights.sum(), [processes[place] for place in kept])
+        mean_density = float(np.logaddexp.reduce(densities) - np.log(len(densities)))
+        return cls(weights[kept], [processes[place] for place in kept], mean_density)
 
     def mean(self, points: Points) -> Array:
         """Return posterior means, (M,)."""
-        return np.asarray(self.weights @ self._of_each(lambda process: process.mean(points)))
+        return np.asarray(self.weights @ np.stack([process.mean(points) for process in self.processes]))
 
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Return posterior means and standard deviations, (M,) each."""
-        means, deviations = np.moveaxis(self._of_each(lambda process: np.stack(process.predict(points))), 1, 0)
-        mean = self.weights @ means
-        return mean, np.sqrt(self.weights @ (deviations**2 + (means - mean) ** 2))
+        return mixed_marginals(self.weights, [process.predict(points) for process in self.processes])
 
     def joint(self, points: Points) -> tuple[Array, Array]:
         """Return posterior means and covariance, (M,) and (M, M)."""
-        pairs = [process.joint(points) for process in self.processes]
-        means = np.stack([means for means, _ in pairs])
-        mean = self.weights @ means
-        within = np.tensordot(self.weights, np.stack([covariance for _, covariance in pairs]), axes=1)
-        return mean, np.asarray(within + (means - mean).T @ (self.weights[:, None] * (means - mean)))
+        return mixed_moments(self.weights, [process.joint(points) for process in self.processes])
 
-    def _of_each(self, value: Callable[[GaussianProcess], Array]) -> Array:
-        """Return a value of every process, stacked."""
-        return np.stack([value(process) for process in self.processes])
+
+def weights_of(log_densities: Array) -> Array:
+    """Return the posterior weights of equally probable models, (K,), 0 below a thousandth, from their log densities."""
+    weights = np.exp(log_densities - log_densities.max())
+    weights[weights < _LEAST_WEIGHT * weights.sum()] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
+def mixed_marginals(weights: Array, pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return means and standard deviations of a mixture, (M,) each, from those of its parts."""
+    means, deviations = np.moveaxis(np.array(pairs), 1, 0)
+    mean = weights @ means
+    return mean, np.sqrt(weights @ (deviations**2 + (means - mean) ** 2))
+
+
+def mixed_moments(weights: Array, pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the mean and covariance of a mixture, (M,) and (M, M), from those of its parts."""
+    means = np.stack([means for means, _ in pairs])
+    mean = weights @ means
+    within = np.tensordot(weights, np.stack([covariance for _, covariance in pairs]), axes=1)
+    return mean, np.asarray(within + (means - mean).T @ (weights[:, None] * (means - mean)))

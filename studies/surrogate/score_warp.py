@@ -4,9 +4,11 @@ A Gaussian process cannot follow a score far below the others without a worse fi
 the task head alone or of a collapsed trial. So scores are warped there (Snelson et al. 2003, "Warped Gaussian
 Processes"). With ``c`` = -4 spreads, ``w = c - a log(1 + (c - z) / b)`` below ``c``, and ``w = z`` above. The warp is
 monotone, so its inverse maps medians and quantiles of the posterior to scores. The noise of a reading shrinks with the
-slope: seeds of a bad trial differ by no more than those of a good one.
+slope: seeds of a bad trial differ by no more than those of a good one. So an unlucky reading of a good trial stays
+below the knee, and estimates are averaged over scores with and without the warp.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +18,9 @@ from studies.surrogate.structure_distances import Array
 
 KNEE = -4.0
 """Standardized score below which scores are warped."""
+
+NO_KNEE = -math.inf
+"""Knee of scores that are not warped."""
 
 UNKNOWN_ERROR = 0.5
 """Standard error, in spreads, of readings without a known one."""
@@ -33,29 +38,31 @@ class Scale:
     Attributes:
         middle: Median.
         spread: Standard deviation estimated from the median absolute deviation; above 0.
+        knee: Standardized score below which scores are warped.
     """
 
     middle: float
     spread: float
+    knee: float = KNEE
 
 
-def warp(scores: Array) -> Array:
-    """Return standardized scores on the scale of the process: logarithmic below `KNEE`, unchanged above."""
-    return np.where(scores < KNEE, KNEE - _HEIGHT * np.log1p(_below(scores) / _WIDTH), scores)
+def warp(scores: Array, knee: float = KNEE) -> Array:
+    """Return standardized scores on the scale of the process: logarithmic below the knee, unchanged above."""
+    return np.where(scores < knee, knee - _HEIGHT * np.log1p(_below(scores, knee) / _WIDTH), scores)
 
 
-def unwarp(modelled: Array) -> Array:
+def unwarp(modelled: Array, knee: float = KNEE) -> Array:
     """Return the inverse of `warp`."""
-    return np.where(modelled < KNEE, KNEE - _WIDTH * np.expm1(_below(modelled) / _HEIGHT), modelled)
+    return np.where(modelled < knee, knee - _WIDTH * np.expm1(_below(modelled, knee) / _HEIGHT), modelled)
 
 
-def warp_slope(scores: Array) -> Array:
+def warp_slope(scores: Array, knee: float = KNEE) -> Array:
     """Return the derivative of `warp` at standardized scores."""
-    return np.where(scores < KNEE, _HEIGHT / (_WIDTH + _below(scores)), 1.0)
+    return np.where(scores < knee, _HEIGHT / (_WIDTH + _below(scores, knee)), 1.0)
 
 
-def _below(scores: Array) -> Array:
-    return np.maximum(KNEE - scores, 0.0)
+def _below(scores: Array, knee: float) -> Array:
+    return np.maximum(knee - scores, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +106,11 @@ class StandardizedReadings:
 
 
 def standardize(
-    scores: Array, errors: Array, rungs: Array, units: Mapping[float, float] | None = None
+    scores: Array,
+    errors: Array,
+    rungs: Array,
+    units: Mapping[float, float] | None = None,
+    knee: float = KNEE,
 ) -> StandardizedReadings:
     """Return the readings standardized by rung and warped.
 
@@ -110,6 +121,7 @@ def standardize(
         errors: Standard errors, 0 where unknown, (N,).
         rungs: Rungs, (N,).
         units: Spreads of rungs that are known in advance.
+        knee: Standardized score below which scores are warped.
     """
     if not len(scores):
         return StandardizedReadings(scores=scores, errors=errors, slopes=np.ones(0), scales={})
@@ -120,10 +132,10 @@ def standardize(
         here = rungs == rung
         known = here if size >= _LEAST else rungs == most
         spread = (units or {}).get(float(rung)) or _spread(scores[known], errors[known])
-        scale = Scale(float(np.median(scores[here])), spread)
+        scale = Scale(float(np.median(scores[here])), spread, knee)
         scales[float(rung)] = scale
         standard = (scores[here] - scale.middle) / scale.spread
-        shown[here], slopes[here] = warp(standard), warp_slope(standard)
+        shown[here], slopes[here] = warp(standard, knee), warp_slope(standard, knee)
         noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR) * slopes[here]
     return StandardizedReadings(scores=shown, errors=noise, slopes=slopes, scales=scales)
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from support.factored_search import history_of
 
-from studies.surrogate.posterior import Posterior, SurrogateFitter
-from studies.surrogate.score_warp import KNEE, Scale
+from studies.score_evidence import Z_95
+from studies.surrogate.posterior import EstimatePosterior, Posterior, SurrogateFitter
+from studies.surrogate.score_warp import KNEE, NO_KNEE, Scale
 
 COUNT, LOW = 30, 7
 
@@ -27,6 +28,10 @@ def with_score(trials, score):
 
 def posterior_of(encoding, trials) -> Posterior:
     return SurrogateFitter(encoding.features_of).posterior(history_of(trials))
+
+
+def estimates_of(encoding, trials) -> EstimatePosterior:
+    return SurrogateFitter(encoding.features_of).integrated_posterior(history_of(trials))
 
 
 def spread_of(trials) -> tuple[float, float]:
@@ -96,15 +101,57 @@ def test_deviation_at_the_knee_has_both_slopes():
     assert deviation == pytest.approx(0.02 * (0.11 + 5 * math.expm1(0.09 / 0.5)) / 2)
 
 
-def test_joint_posterior_gives_marginals_and_differences(encoding, far):
+@pytest.fixture(scope="module")
+def unlucky(encoding, trials):
+    """Return the estimates where a trial with a good reading halfway ends just below the knee."""
+    middle, spread = spread_of(trials)
+    return estimates_of(encoding, with_score(trials, middle - 3 * spread))
+
+
+def test_score_just_below_the_knee_may_be_unlucky(encoding, trials, unlucky):
+    view, expected = [encoding.features_of(trials[LOW])], trials[LOW].scores[-1]
+    assert [one.scale.knee for one in unlucky.posteriors] == [KNEE, NO_KNEE]
+    (warped, both) = (one.predict(view) for one in (unlucky.posteriors[0], unlucky))
+    is_held = [abs(mean - expected) <= Z_95 * deviation for (mean,), (deviation,) in (warped, both)]
+    assert is_held == [False, True]
+
+
+def test_estimates_weigh_posteriors_by_the_density_of_scores(encoding, trials, unlucky):
+    warped, plain = (one.process for one in unlucky.posteriors)
+    slopes = warped.processes[0].readings.slopes
+    assert (slopes < 1).any()
+    assert (plain.processes[0].readings.slopes == 1).all()
+    ratio = math.log(unlucky.weights[0] / unlucky.weights[1])
+    assert ratio == pytest.approx(warped.log_likelihood + np.log(slopes).sum() - plain.log_likelihood, abs=1e-6)
+    assert unlucky.weights.sum() == pytest.approx(1)
+    views = [encoding.features_of(one) for one in trials[LOW : LOW + 3]]
+    parts = [one.joint(views) for one in unlucky.posteriors]
+    means, covariance = unlucky.joint(views)
+    mean = sum(weight * part for weight, (part, _) in zip(unlucky.weights, parts, strict=True))
+    squares = [square + np.outer(part, part) for part, square in parts]
+    square = sum(weight * part for weight, part in zip(unlucky.weights, squares, strict=True))
+    np.testing.assert_allclose(means, mean, rtol=1e-9)
+    np.testing.assert_allclose(covariance, square - np.outer(mean, mean), atol=1e-9)
+    np.testing.assert_allclose(unlucky.predict(views)[1], np.sqrt(np.diag(covariance)), rtol=1e-6)
+    lead = unlucky.difference(views[0], views[1])
+    assert lead.mean == pytest.approx(means[0] - means[1])
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    assert lead.deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
+
+
+@pytest.mark.parametrize("below", [None, 30])
+def test_scores_above_the_knee_or_far_below_have_one_posterior(encoding, trials, below):
+    middle, spread = spread_of(trials)
+    history = trials if below is None else with_score(trials, middle - below * spread)
+    posterior = estimates_of(encoding, history)
+    assert posterior.weights == [1.0]
+    assert posterior.scale.knee == KNEE
+
+
+def test_joint_posterior_gives_the_marginals(encoding, far):
     history, posterior = far
     views = [encoding.features_of(history[number]) for number in (LOW, 3, 12)]
     medians, covariance = posterior.joint(views)
     alone, deviations = posterior.predict(views)
     np.testing.assert_allclose(medians, alone, rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=1e-7)
-    for first, second in ((0, 1), (1, 0), (1, 2)):
-        lead = posterior.difference(views[first], views[second])
-        assert lead.mean == pytest.approx(medians[first] - medians[second], abs=1e-12)
-        variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
-        assert lead.deviation == pytest.approx(math.sqrt(variance), rel=1e-6)
