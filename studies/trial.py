@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Never
 from search_space.closest_name import name_hint
 from search_space.configuration import Configuration
 from studies.analysis.estimates import estimates_of
+from studies.analysis.methods import method_name
 from studies.analysis.readings import readings_table
 from studies.ledger.ledger import Ledger
 from studies.records import ArtefactRecord, AttemptRecord, EventRecord, Reading, StudyRecord, TrialRecord, TrialState
@@ -176,9 +177,8 @@ class Trial:
         """Return its configuration and result on one line."""
         times = f" ×{len(self.scores)}" if len(self.scores) > 1 else ""
         score = "" if self.score is None else f", {self.study_record.metric} {self.score:.4f}{times}"
-        origin = self.method or "discovered"
         return (
-            f"trial {self.number} of {self.study} ({origin}, {self.state.value}{score}, "
+            f"trial {self.number} of {self.study} ({method_name(self.record)}, {self.state.value}{score}, "
             f"{self.stored_parameters:,} parameters): {self.description}"
         )
 

@@ -7,7 +7,7 @@ from dashboards.colours import BLUE, DISCOVERED, GREY, PUBLISHED, UNRESOLVED, VE
 from dashboards.figures.figure import Figure, axis, plain, points, resolved_marker, rows_layout, scatter, zero_line
 from studies.analysis.card import PLACES, Card
 from studies.analysis.frames import frame_rows
-from studies.analysis.ranks import DISCOVERED as BY_SEARCH
+from studies.analysis.methods import DISCOVERED as BY_SEARCH
 
 _MOST_ROWS = 20
 _ALIKE = 1.05

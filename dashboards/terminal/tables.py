@@ -23,7 +23,7 @@ from search_space.words.dimensions import SideDimensions
 from search_space.words.ports import tensor_names
 from studies.analysis.fronts import Front
 from studies.analysis.leaderboard import Leaderboard, LeaderboardRow
-from studies.analysis.ranks import DISCOVERED
+from studies.analysis.methods import DISCOVERED, method_name
 from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary
 from studies.analysis.verdict import WORDS
@@ -253,7 +253,7 @@ def _trial_head(trial: Trial) -> Text:
     of_backbone = share_text(record.stored_parameters / study.backbone_parameters, digits=3)
     lines = [
         f"[bold]trial {record.number} of {escape(study.name)}[/]: {escape(record.description)}",
-        f"{escape(record.method) if record.method else 'discovered'}, {repeats}{state_text(record.state)}, "
+        f"{escape(method_name(record))}, {repeats}{state_text(record.state)}, "
         f"{escape(study.metric)} [bold]{score}[/]{times}",
         f"{record.stored_parameters:,} parameters stored ({of_budget} of the budget, {of_backbone} of the backbone), "
         f"{record.trained_parameters:,} trained, and a task head of {record.head_parameters:,}",

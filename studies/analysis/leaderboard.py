@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from search_space.published import HEAD_ONLY
 from studies.analysis.frames import frame
 from studies.analysis.fronts import Front, wanted_front
-from studies.analysis.methods import method_of
-from studies.analysis.ranks import DISCOVERED, Ranking, ranking_of, shown
+from studies.analysis.methods import DISCOVERED, method_of
+from studies.analysis.ranks import Ranking, ranking_of, shown
 from studies.analysis.readings import scored_by
 from studies.analysis.summaries import StudySummary, summary_of
 from studies.analysis.verdict import trade, verdict

@@ -10,11 +10,19 @@ _EQUAL = re.compile(r"\((\w+)\)$")
 
 _PLAIN_LORA = "lora_"
 
+DISCOVERED = "discovered"
+"""Name for the method of a discovery."""
+
 
 def method_of(trial: RankedTrial) -> str | None:
     """Return the published method that a trial is at any learning rates and sizes; None for a discovery."""
     equal = None if trial.method is not None else _EQUAL.search(trial.description)
     return equal[1] if equal is not None and equal[1] in METHODS else trial.method
+
+
+def method_name(trial: RankedTrial) -> str:
+    """Return the published method of a trial as in `method_of`, or ``discovered``."""
+    return method_of(trial) or DISCOVERED
 
 
 def is_plain_lora(trial: RankedTrial) -> bool:

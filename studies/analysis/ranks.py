@@ -6,13 +6,10 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from studies.analysis.estimates import NO_ESTIMATES, Estimates, counted_examples, estimates_of
-from studies.analysis.methods import method_of
+from studies.analysis.methods import method_name
 from studies.ledger.ledger import Ledger
 from studies.records import ExampleCounts, RankedTrial, StudyRecord, TrialRecord, TrialState
 from trial_runner.tasks import SAME_PREDICTION
-
-DISCOVERED = "discovered"
-"""Method of proposals of the search."""
 
 AnyRanked = TypeVar("AnyRanked", bound=RankedTrial)
 
@@ -101,7 +98,7 @@ def shown(trial: TrialRecord, ranking: Ranking) -> dict[str, Any]:
     estimate = ranking.estimates.of.get(trial.number)
     return {
         "number": trial.number,
-        "method": method_of(trial) or DISCOVERED,
+        "method": method_name(trial),
         "sentence": trial.description,
         "estimate": None if estimate is None else estimate.mean,
         "estimate_low": None if estimate is None else estimate.low,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from search_space.dimensions import StackKind
 from search_space.parameter_counts.counts import count, instance_count
 from search_space.words.describe import phrase, ranked_published, sentence
+from studies.analysis.methods import method_name
 from studies.exports.card_usage import usage
 from studies.exports.source import ExportSource
 from trial_runner.backbones import EMBEDDED
@@ -94,7 +95,7 @@ def _summary(source: ExportSource, trained: "TrainedDelta") -> Iterator[Sequence
     counts = count(trained.trained_as, source.shape)
     of_backbone = f"{counts.stored / study.backbone_parameters:.4%} of the backbone"
     of_budget = f"{counts.stored / study.budget_parameters:.1%} of the budget of {study.budget_parameters:,}"
-    yield "method", trial.method or "discovered"
+    yield "method", method_name(trial)
     held = study.source
     as_held = str(replace(held, name=public_name(study.backbone)))
     yield "backbone", f"`{as_held}`, weights `{trained.backbone_sha256[:12]}`"

@@ -4,6 +4,7 @@ import math
 from importlib import import_module
 from typing import Any
 
+from studies.analysis.methods import method_name
 from studies.errors import LaunchError
 from studies.records import Reading, StudyRecord, TrialRecord
 
@@ -13,7 +14,7 @@ def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | fl
     facts: dict[str, str | int | float | None] = {
         "study": study.name,
         "trial": trial.number,
-        "method": trial.method or "discovered",
+        "method": method_name(trial),
         "description": trial.description,
         "backbone": str(study.source),
         "stored_parameters": trial.stored_parameters,

@@ -4,16 +4,20 @@ import importlib
 import inspect
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 from support.processes import ROOT, printed_by
+from support.screens import screen
 
 import deltaspace
+from dashboards.terminal.tables import trial_renderable
 from deltaspace import Configuration, Study
 from studies.records import TrialState
 from studies.runtime.progress import Progress
+from studies.trackers.facts import facts_of
 
 ROBERTA = str(ROOT / "tests" / "data" / "backbones" / "roberta_base")
 HEAVY = ("torch", "transformers", "ray")
@@ -138,6 +142,22 @@ def test_the_best_trial_is_a_trial(study):
     assert set(best.learning_rates) == {site for site in ("attention", "ffn") if getattr(best.record, site)}
     assert list(best.readings["score"]) == [0.65, 0.85]
     assert str(best).startswith("trial 3 of sample (discovered, complete, accuracy 0.8500, ")
+
+
+EQUAL = "LoRA r=8, query+value (lora_qv)"
+
+
+@pytest.mark.parametrize(
+    ("method", "description", "name"),
+    [("bitfit", "bias", "bitfit"), (None, EQUAL, "lora_qv"), (None, "LoRA r=8, key", "discovered")],
+)
+def test_every_view_of_a_trial_names_its_method(study, method, description, name):
+    trial = study.best
+    trial = replace(trial, record=replace(trial.record, method=method, description=description))
+    assert f"({name}, complete, " in str(trial)
+    assert f"\n{name}, complete, " in screen(trial_renderable(trial))
+    assert f"{name}, complete" in str(deltaspace.describe(trial))
+    assert facts_of(trial.study_record, trial.record)["method"] == name
 
 
 def test_the_storage_is_that_of_the_environment_unless_one_is_given(sample_storage, monkeypatch, tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 from search_space.parameter_counts.counts import count
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import REACH, StudyPosterior
-from studies.analysis.ranks import DISCOVERED
+from studies.analysis.methods import method_name
 from studies.pareto import front
 from studies.records import TrialRecord
 from trial_runner.tasks.metrics.corpus import BLEU, CHRF, TER
@@ -44,7 +44,7 @@ def sizes(knowledge: StudyPosterior) -> Card:
     rows = {
         place: {
             "trial": trials[place].number,
-            "method": trials[place].method or DISCOVERED,
+            "method": method_name(trials[place]),
             "parameters": stored[place],
             "of_budget": stored[place] / knowledge.space.budget,
             "estimate": float(means[place]),
