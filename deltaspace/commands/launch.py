@@ -57,7 +57,7 @@ class _AppendedFile(click.File):
     "observed",
     metavar="NAME",
     multiple=True,
-    help="Tell tensorboard, mlflow, wandb, trackio or an Observer module:name of every trial; repeatable.",
+    help="Report every trial to tensorboard, mlflow, wandb or trackio, or to an Observer module:name; repeatable.",
 )
 @options.run_options
 @click.option(

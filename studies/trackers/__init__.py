@@ -10,4 +10,7 @@ TRACKERS = {
     "wandb": "studies.trackers.wandb:WeightsAndBiases",
     "trackio": "studies.trackers.trackio:Trackio",
 }
-"""Modules of the trackers, by the word of ``--observe``."""
+"""Classes of the trackers, by the word of ``--observe``."""
+
+PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb", "trackio": "trackio"}
+"""Packages of the trackers."""

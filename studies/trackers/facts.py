@@ -2,11 +2,13 @@
 
 import math
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from studies.analysis.methods import method_name
 from studies.errors import LaunchError
 from studies.records import Reading, StudyRecord, TrialRecord
+from studies.trackers import PACKAGES
 
 
 def facts_of(study: StudyRecord, trial: TrialRecord) -> dict[str, str | int | float]:
@@ -43,15 +45,18 @@ def measured(reading: Reading) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
-def needed(module: str, extra: str) -> Any:
+def needed(tracker: str) -> Any:
     """Return the package of a tracker.
 
     Raises:
         LaunchError: If it is not installed.
     """
+    package = PACKAGES[tracker]
     try:
-        return import_module(module)
+        return import_module(package)
     except ImportError:
+        installed = [name for name, other in PACKAGES.items() if other != package and find_spec(other) is not None]
         raise LaunchError(
-            f"the tracker {extra} needs its package; {module} is not installed. Run: pip install 'deltaspace[{extra}]'"
+            f"cannot report to {tracker}: the package {package} is not installed (installed trackers: "
+            f"{', '.join(installed) or 'none'}). Run: pip install 'deltaspace[{tracker}]'"
         ) from None

@@ -12,7 +12,7 @@ class MLflow:
 
     def __init__(self) -> None:
         """Import the package."""
-        self._package = needed("mlflow", "mlflow")
+        self._package = needed("mlflow")
         self._client: Any = self._package.MlflowClient()
         self._runs: dict[int, str] = {}
 

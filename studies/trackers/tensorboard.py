@@ -14,7 +14,7 @@ class TensorBoard:
 
     def __init__(self) -> None:
         """Import the package."""
-        self._package = needed("tensorboardX", "tensorboard")
+        self._package = needed("tensorboard")
         self._folder = Path(os.environ.get("TENSORBOARD_LOGDIR", "runs"))
         self._writers: dict[int, Any] = {}
 

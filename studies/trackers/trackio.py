@@ -14,7 +14,7 @@ class Trackio:
 
     def __init__(self) -> None:
         """Import the package."""
-        self._package: Any = needed("trackio", "trackio")
+        self._package: Any = needed("trackio")
         self._readings: dict[int, list[Reading]] = {}
 
     def trial_began(self, study: StudyRecord, trial: TrialRecord) -> None:

@@ -15,7 +15,7 @@ class WeightsAndBiases:
 
     def __init__(self) -> None:
         """Import the package."""
-        self._package = needed("wandb", "wandb")
+        self._package = needed("wandb")
         self._project = os.environ.get("WANDB_PROJECT", "deltaspace")
         self._runs: dict[int, Any] = {}
 

@@ -1,6 +1,7 @@
 """``deltaspace launch``: overrides, exit codes, and what goes to stdout and stderr. Nothing is trained here."""
 
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from studies.ledger.ledger import Ledger
 from studies.records import TrialState
 from studies.runtime.progress import Progress
 from studies.study_file import Specification
+from studies.trackers import PACKAGES, TRACKERS
 from trial_runner.errors import TaskError
 
 Observer = Callable[[Progress], None]
@@ -110,6 +112,24 @@ def test_an_option_out_of_range_is_refused_before_any_work(launched, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == ["fleet.backend", "fleet.workers"]
     assert launched.given is None
+
+
+def test_missing_tracker_is_refused_before_any_work(launched, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, PACKAGES["wandb"], None)
+    assert main(["launch", "docstrings", "--observe", "wandb"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(
+        "deltaspace: cannot report to wandb: the package wandb is not installed (installed trackers: "
+    )
+    assert error.endswith("). Run: pip install 'deltaspace[wandb]'")
+    assert launched.given is None
+
+
+def test_help_of_observe_names_every_tracker(capsys):
+    assert main(["launch", "--help"]) == 0
+    printed = capsys.readouterr().out
+    listed = " ".join(printed[printed.index("--observe") :].split("--storage")[0].split())
+    assert all(name in listed for name in TRACKERS)
 
 
 EARLY = (BudgetError("too small."), TaskError("no column."), LaunchError("no."), StudyChangedError("a: 1 -> 2"))

@@ -2,7 +2,10 @@
 
 import importlib.util
 import json
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from support.ledger_query import query_study
@@ -14,11 +17,9 @@ from studies.errors import LaunchError
 from studies.launch.launch import launch
 from studies.observer import named_observer
 from studies.records import Reading, TrialRecord
-from studies.trackers import TRACKERS
-from studies.trackers import facts as tracker_facts
+from studies.trackers import PACKAGES, TRACKERS
 
 TRIALS = 4
-PACKAGES = {"tensorboard": "tensorboardX", "mlflow": "mlflow", "wandb": "wandb", "trackio": "trackio"}
 
 
 def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[Reading]]]:
@@ -111,11 +112,18 @@ def test_trackio_has_a_run_per_trial(tmp_path, monkeypatch):
     assert found == {f"trial-{of}": [(one.step, one.score) for one in readings[of]] for of in readings}
 
 
-def test_missing_tracker_package_error_names_the_extra(monkeypatch):
-    def missing(name: str) -> object:
-        raise ImportError(name)
-
-    monkeypatch.setattr(tracker_facts, "import_module", missing)
-    for name in TRACKERS:
-        with pytest.raises(LaunchError, match=rf"not installed. Run: pip install 'deltaspace\[{name}\]'"):
+@pytest.mark.parametrize(
+    ("installed", "listed"), [((), "none"), (("trackio",), "trackio"), (("trackio", "mlflow"), "mlflow, trackio")]
+)
+def test_missing_tracker_error_names_installed_ones_and_the_extra(installed, listed, monkeypatch):
+    for name, package in PACKAGES.items():
+        module = ModuleType(package)
+        module.__spec__ = ModuleSpec(package, None)
+        monkeypatch.setitem(sys.modules, package, module if name in installed else None)
+    for name in set(TRACKERS).difference(installed):
+        with pytest.raises(LaunchError) as caught:
             named_observer(name, TRACKERS)
+        assert str(caught.value) == (
+            f"cannot report to {name}: the package {PACKAGES[name]} is not installed (installed trackers: {listed}). "
+            f"Run: pip install 'deltaspace[{name}]'"
+        )
