@@ -104,6 +104,16 @@ def test_a_study_answers_with_tables(study):
     assert {"mam_adapter", "lora_qv", "bitfit"} <= set(board["method"])
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_printed_leaderboard_of_a_page_shows_score_and_method(study, page, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    (expression,) = re.findall(r"print\((study\.leaderboard\(top=5\)[^)]*)\)", (ROOT / page).read_text())
+    for table in (study.leaderboard(top=5), eval(expression)):
+        lines = str(table).splitlines()
+        assert {"score", "method"} <= set(lines[0].split())
+        assert max(map(len, lines)) <= 80
+
+
 def test_readings_are_a_frame(study):
     assert list(study.trials["number"]) == [0, 1, 2, 3, 4, 5]
     assert study.trials["attention_form"][1] == "lowrank"
