@@ -17,6 +17,7 @@ from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
 from studies.pruning.rungs import LEAST_OTHERS, RungPlan, below_the_median
 from studies.records import TrialRecord, TrialReport, TrialState
+from studies.score_evidence import Estimate
 from studies.search.candidates import new_trial
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
@@ -54,7 +55,7 @@ def unlikely(least: float) -> Stops:
         posterior = fitter.posterior(history)
         rival = others[int(np.argmax(posterior.means(others)))]
         own = fitter.features(history[reading.trial])
-        return posterior.difference(own, rival).chance < least
+        return Estimate.of_difference(*posterior.joint([own, rival])).chance < least
 
     return stops
 

@@ -18,6 +18,7 @@ from support import rotation
 from support.chat_studies import chat_study, short_training
 from support.export_commands import FIRST, FORMS, card_lines, write_rows, write_splits
 from support.fresh_python import run_afresh
+from support.int8_products import need_exact_int8
 from support.whole_blocks import in_whole_blocks
 from torch import Tensor
 
@@ -161,6 +162,7 @@ def taken(
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")
 @pytest.mark.parametrize(("family", "kind"), rotation.parts([*((name, "none") for name in DECODERS), *QUANTIZED]))
 def test_a_decoder_answers_in_stock_libraries_as_here(taken, family, kind, tmp_path):
+    need_exact_int8(kind)
     trial = taken(family, kind)
     answered, computed, answered_merged, computed_merged = run_afresh(trial.programs(), tmp_path)
     ours, plain = trial.logits()

@@ -88,6 +88,7 @@ def test_every_other_key_of_the_space_goes_with_methods():
         "mergeable": True,
         "exportable": "peft",
         "learning_rates": {"lora": [1e-4, 1e-2], "head": [1e-4, 1e-2]},
+        "lora_dropout": [0, 0.1],
     }
     study = study_of({"space.methods": ["lora_qv"], **{f"space.{key}": value for key, value in others.items()}})
     assert study.space_options.open_values["scale"] == {"0.5": 0.5, "8.0": 8.0}
