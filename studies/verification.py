@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from optuna.trial import FixedTrial
 
@@ -106,10 +107,19 @@ def _rounded(entry: Mapping[str, object] | None) -> dict[str, object]:
     return {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in found.items()}
 
 
+class _RecordedTrial(FixedTrial):
+    """Fixed trial with the names of all its values, since those of a training may be missing."""
+
+    def __init__(self, proposal: Mapping[str, Any]) -> None:
+        """Fix the values."""
+        super().__init__(dict(proposal))
+        self.recorded = proposal.keys()
+
+
 def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
     """Yield one line for each trial that differs from the one that its proposal makes."""
     for trial in trials:
-        proposal = FixedTrial(dict(trial.proposal))
+        proposal = _RecordedTrial(trial.proposal)
         try:
             with warnings.catch_warnings(action="error", category=UserWarning):
                 method = trial.method

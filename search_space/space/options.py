@@ -20,9 +20,6 @@ from search_space.published.point import PublishedPoint
 from search_space.rules import is_integer
 from search_space.space.product import BIASES, DimensionValues, by_text
 
-LORA_KINDS = frozenset({PeftKind.LORA, PeftKind.DORA, PeftKind.VERA})
-"""Kinds of low-rank maps, whose input may be dropped in training."""
-
 LEARNING_RATES = {name: form.learning_rates for name, form in FORMS.items()}
 """Default search range of the peak learning rate per functional form, for trainings of `USUAL_STEPS`."""
 

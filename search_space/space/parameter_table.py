@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from search_space.backbones.shape import BackboneShape
+from search_space.configuration import Configuration
 from search_space.edit import Edit
-from search_space.forms import FORMS
+from search_space.forms import FORMS, PeftKind
 from search_space.layers import LayerPattern, LayerRange, Layers, SpindleGroups
 from search_space.space.layer_choice import BITS, group_choices, sixth_names
 from search_space.space.options import SpaceOptions
@@ -21,6 +22,8 @@ METHOD = "method"
 
 LORA_DROPOUT = "lora_dropout"
 """Name of the parameter of the dropout of low-rank maps, if that is searched."""
+
+_LOW_RANK = frozenset({PeftKind.LORA, PeftKind.DORA, PeftKind.VERA})
 
 OF_TRAINING = frozenset({HEAD_RATE, LORA_DROPOUT})
 """Names of the parameters that are in no record of a trial but its proposal."""
@@ -96,6 +99,11 @@ def unnamed_rates(shape: BackboneShape, options: SpaceOptions) -> set[str]:
             named |= {edit.form.name for edit in point.method.structure(shape).edits}
     unnamed = [name for name, form in FORMS.items() if (form.is_opt_in or options.methods) and name not in named]
     return {f"learning_rate.{name}" for name in unnamed}
+
+
+def has_input_dropout(configuration: Configuration) -> bool:
+    """Return whether a configuration has low-rank maps, whose input may be dropped in training."""
+    return any(edit.form.peft in _LOW_RANK for edit in configuration.edits)
 
 
 def side_of(part: str) -> str:

@@ -23,11 +23,12 @@ from search_space.published.point import PublishedPoint
 from search_space.space.budget_fit import BudgetFit
 from search_space.space.layer_choice import available_layers, layer_parameters, stack_depth, suggest_layers
 from search_space.space.methods import MethodFit
-from search_space.space.options import LORA_KINDS, SpaceOptions
+from search_space.space.options import SpaceOptions
 from search_space.space.pairs import StructurePairs
 from search_space.space.parameter_table import HEAD_RATE as HEAD_RATE
 from search_space.space.parameter_table import (
     LORA_DROPOUT,
+    has_input_dropout,
     parameters_of_space,
     side_of,
     sides,
@@ -375,7 +376,7 @@ class SearchSpace:
     def _candidate(self, configuration: Configuration, recorder: ParameterRecorder, *, method: str | None) -> Candidate:
         attention, ffn = (self._peak_lr(edits, recorder) for edits in (configuration.attention, configuration.ffn))
         head = recorder.optional_number(HEAD_RATE)
-        if any(edit.form.peft in LORA_KINDS for edit in configuration.edits):
+        if has_input_dropout(configuration):
             recorder.optional_number(LORA_DROPOUT)
         fields = {"method": method, "parameters": recorder.values, "head_learning_rate": head}
         return Candidate.of(configuration, (attention, ffn), self.shape, **fields)

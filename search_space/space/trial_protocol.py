@@ -62,7 +62,8 @@ class ParameterRecorder:
 
     def optional_number(self, name: str) -> float | None:
         """Return a number of the parameter; None if the space has no such parameter or the source no value."""
-        if name not in self._parameters or (isinstance(self._trial, Mapping) and name not in self._trial):
+        known = self._trial if isinstance(self._trial, Mapping) else getattr(self._trial, "recorded", (name,))
+        if name not in self._parameters or name not in known:
             return None
         domain = self._parameters[name]
         return float(self.choose(name, domain)) if isinstance(domain, tuple) else self.number(name)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from search_space.space.options import LORA_KINDS
-from search_space.space.parameter_table import HEAD_RATE, LORA_DROPOUT
+from search_space.space.parameter_table import HEAD_RATE, LORA_DROPOUT, has_input_dropout
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
 from studies.history.history import StudyHistory
@@ -139,7 +138,7 @@ class FactoredSearch:
         rate, own = None, dict[str, str | float]()
         if bounds:
             rate = own[HEAD_RATE] = head_peak_lr(history, bounds, self.seed, number)
-        if dropouts and any(edit.form.peft in LORA_KINDS for edit in candidate.configuration.edits):
+        if dropouts and has_input_dropout(candidate.configuration):
             draw = random.Random(hashed_seed("lora dropout", self.seed, number))
             own[LORA_DROPOUT] = str(draw.choice(dropouts))
         rates = candidate.attention_learning_rate, candidate.ffn_learning_rate

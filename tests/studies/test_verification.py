@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixed_ledger import fixed_ledger
+from support.small_study import small_study
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
@@ -197,3 +198,24 @@ def test_decisions_of_a_former_rule_are_not_decided_again(study):
     for former in ("significance", "chance"):
         study.change(f"UPDATE studies SET specification = json_set(specification, '$.pruning.rule', '{former}')")
         assert study.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("space", "name", "other"),
+    [
+        ("lora", "lora_dropout", "'0.7'"),
+        ({"learning_rates": {"head": [1e-4, 1e-2]}}, "learning_rate.head", "0.7"),
+    ],
+)
+def test_published_methods_without_a_searched_value_of_training_are_whole(tmp_path, space, name, other):
+    study = Study(tmp_path)
+    search = {"sampler": "random", "published": ["lora_qv"]}
+    specification = small_study(tmp_path, trials=TRIALS, space=space, search=search)
+    assert launch(specification, storage_url=study.url, factory=TrivialFactory()).finished
+    with Ledger.open(study.url, read_only=True) as ledger:
+        trials = ledger.trials(ledger.study("trivial").id)
+    assert {name in trial.proposal for trial in trials} == {True, False}
+    assert study.violations() == []
+    searched = next(trial.number for trial in trials if name in trial.proposal)
+    study.change(f"UPDATE trials SET proposal = json_set(proposal, '$.\"{name}\"', {other}) WHERE number = {searched}")
+    assert study.violations()

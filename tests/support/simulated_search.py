@@ -63,6 +63,12 @@ def readings_of(trials: Iterable[TrialRecord]) -> dict[int, list[Reading]]:
     }
 
 
+def assert_continued(space: SearchSpace, sampler: str, proposer: Proposer, history: StudyHistory) -> None:
+    """Assert that another proposer continues the recorded history as the first one does."""
+    other = proposer_of(space, sampler, published=())
+    assert other.propose(recorded_history(history)).fingerprint == proposer.propose(history).fingerprint
+
+
 def recorded_history(trials: Iterable[TrialRecord]) -> StudyHistory:
     records = list(trials)
     return StudyHistory.of(records, readings_of(records))

@@ -1,7 +1,7 @@
 """Learning rates of the task head: searched where a study asks for it, of every sampler, and nowhere else."""
 
 import pytest
-from support.simulated_search import NOTHING_TRIED, proposer_of, recorded_history, search
+from support.simulated_search import NOTHING_TRIED, assert_continued, proposer_of, search
 
 from search_space.space.space import HEAD_RATE, SearchSpace, SpaceOptions
 from studies.confirmation.contenders import entry_of, trials_of
@@ -21,8 +21,7 @@ def test_searched_head_rate_is_proposed_and_continued(sampler, space):
     with_head_rate = asking(space)
     proposer = proposer_of(with_head_rate, sampler, published=())
     history = search(proposer, 9)
-    continued = proposer_of(with_head_rate, sampler, published=())
-    assert continued.propose(recorded_history(history)).fingerprint == proposer.propose(history).fingerprint
+    assert_continued(with_head_rate, sampler, proposer, history)
     rates = [trial_request(trial, attempt=1, plan=PLAN).learning_rates[-1] for trial in history]
     assert all(LOW <= rate <= HIGH for rate in rates)
     assert len(set(rates)) == len(history)

@@ -1,15 +1,17 @@
 """Dropout of low-rank maps: searched where a study lists several, by every sampler, and nowhere else."""
 
 import pytest
-from support.simulated_search import proposer_of, recorded_history, search
+from support.simulated_search import assert_continued, proposer_of, search, whole_space
 
 from search_space.errors import SettingError
+from search_space.published import published_method
 from search_space.space.options import SpaceOptions
-from search_space.space.parameter_table import LORA_DROPOUT
+from search_space.space.parameter_table import LORA_DROPOUT, has_input_dropout
 from search_space.space.space import SearchSpace
 from studies.confirmation.contenders import entry_of, trials_of
 from studies.search.candidates import trial_request
 from studies.study_file.sections import SPACES
+from trial_runner.deltas import DELTAS
 from trial_runner.requests import TrainingPlan
 
 VALUES = (0.0, 0.1)
@@ -32,8 +34,7 @@ def test_dropout_of_low_rank_maps_is_searched(sampler, space):
     swept = sweep_of(space)
     proposer = proposer_of(swept, sampler, published=())
     history = search(proposer, 14)
-    continued = proposer_of(swept, sampler, published=())
-    assert continued.propose(recorded_history(history)).fingerprint == proposer.propose(history).fingerprint
+    assert_continued(swept, sampler, proposer, history)
     has_lora = [any(edit.form.name == "lowrank" for edit in trial.configuration.edits) for trial in history]
     assert {*has_lora} == {True, False}, "both kinds are needed"
     found = dropouts_of(history)
@@ -74,6 +75,14 @@ def test_a_confirmation_trains_with_the_dropout_of_the_trial(space):
     for again in trials_of([entry], [7, 8]):
         assert dict(again.proposal) == {LORA_DROPOUT: trial.proposal[LORA_DROPOUT]}
         assert dropouts_of([again]) == [float(trial.proposal[LORA_DROPOUT])]
+
+
+def test_searched_dropout_matches_forms_with_input_dropout():
+    shape = whole_space().shape
+    for name in ("lora_all", "dora", "vera", "mam_adapter", "ia3", "bitfit", "compacter"):
+        configuration = published_method(name).configuration(shape)
+        dropped = any(DELTAS[edit.form.name].has_input_dropout for edit in configuration.edits)
+        assert has_input_dropout(configuration) == dropped, name
 
 
 def test_the_sweep_of_lora_searches_dropout():
