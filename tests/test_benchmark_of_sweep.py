@@ -22,7 +22,7 @@ def test_peft_trains_as_many_parameters_as_the_study(load, tmp_path, tiny_backbo
     sweep = load("sweep")
     folder = tiny_backbone("roberta")
     backbone = load_backbone(str(folder))
-    options = sweep.arguments_of(["--budget", "2%"])
+    options = sweep.arguments_of(["--budget", "4%"])
     specification = specification_of(sweep.study_of(options, str(folder), tmp_path))
     space = SearchSpace(
         shape=backbone.shape,
@@ -33,13 +33,14 @@ def test_peft_trains_as_many_parameters_as_the_study(load, tmp_path, tiny_backbo
     for seed in range(6):
         configuration = space.suggest(RandomTrial(seed)).configuration
         base = AutoModelForSequenceClassification.from_pretrained(folder)
-        lora = LoraConfig(task_type=TaskType.SEQ_CLS, **sweep.lora_of(configuration, backbone, tmp_path))
-        model = get_peft_model(base, lora)
+        arguments = sweep.lora_of(configuration, backbone, tmp_path)
+        model = get_peft_model(base, LoraConfig(task_type=TaskType.SEQ_CLS, **arguments))
         trained = sum(one.numel() for name, one in model.named_parameters() if ".lora_" in name)
         assert trained == count(configuration, backbone.shape).stored
         assert all(one.requires_grad for name, one in model.named_parameters() if ".lora_" in name)
-        seen.add(trained)
+        seen.add((trained, len({*arguments["rank_pattern"].values()})))
     assert len(seen) > 1, "configurations of one size would show nothing"
+    assert max(ranks for _, ranks in seen) > 1, "ranks that differ by layer are needed"
 
 
 def test_a_ratio_is_the_median_of_pairs(load):
