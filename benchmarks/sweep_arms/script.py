@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import torch
 from datasets import load_dataset
 from peft import LoraConfig, TaskType, get_peft_model
 from transformers import (
@@ -48,7 +49,9 @@ def main() -> None:
 
     def score(trial: optuna.Trial) -> float:
         chosen = plan["configurations"][trial.suggest_int("configuration", 0, len(plan["configurations"]) - 1)]
-        base = AutoModelForSequenceClassification.from_pretrained(plan["backbone"], num_labels=len(names))
+        base = AutoModelForSequenceClassification.from_pretrained(
+            plan["backbone"], num_labels=len(names), dtype=torch.float32
+        )  # 16 bits, as they are stored, are several times slower on most CPUs
         model = get_peft_model(base, LoraConfig(task_type=TaskType.SEQ_CLS, **chosen["lora"]))
         with tempfile.TemporaryDirectory() as folder:
             arguments = TrainingArguments(
