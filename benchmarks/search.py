@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from search_arms.simulation import GAIN, Recommendation, SimulatedStudy, SimulatedTask, simulate
+from search_arms.simulation import GAIN, PlantedTask, Recommendation, SearchPlan, SimulatedStudy, simulate
 
 from search_space.backbones import shape_of
 from search_space.space.space import SearchSpace
@@ -89,7 +89,7 @@ def whole_space() -> SearchSpace:
 
 def studies(arguments: argparse.Namespace, checkpoints: Sequence[int], **task: float) -> Studies:
     """Run the studies that the file of results lacks and return all of them."""
-    fields: dict[str, Any] = {"noise": arguments.noise, **task}
+    fields: dict[str, Any] = {"noise_points": arguments.noise, **task}
     options = {"trials": arguments.trials, **fields}
     done: dict[tuple[str, int], SimulatedStudy] = {}
     file: Path | None = arguments.results
@@ -98,14 +98,13 @@ def studies(arguments: argparse.Namespace, checkpoints: Sequence[int], **task: f
         if entry.pop("options") == options:
             entry["recommended"] = [Recommendation(**fields) for fields in entry["recommended"]]
             done[entry["sampler"], entry["seed"]] = SimulatedStudy(**entry)
-    space, after = whole_space(), {*checkpoints, arguments.trials}
+    space, after = whole_space(), sorted({one for one in (*checkpoints, arguments.trials) if one <= arguments.trials})
     for seed in range(arguments.seeds):
         for sampler in arguments.samplers:
             if (sampler, seed) in done:
                 continue
-            study = done[sampler, seed] = simulate(
-                sampler, space, SimulatedTask(seed=seed, **fields), trials=arguments.trials, checkpoints=after
-            )
+            planted = PlantedTask(space=space, seed=seed, **fields)
+            study = done[sampler, seed] = simulate(SearchPlan(sampler=sampler, space=space), planted, checkpoints=after)
             print(f"seed {seed}: {sampler}", file=sys.stderr, flush=True)
             if file is not None:
                 with file.open("a") as stream:

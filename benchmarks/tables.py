@@ -3,6 +3,8 @@
     python benchmarks/tables.py train --backbone FOLDER --data FOLDER --output FILE
     python benchmarks/tables.py show --output FILE
     python benchmarks/tables.py prune --backbone FOLDER --output FILE
+    python benchmarks/tables.py search --backbone FOLDER --output FILE     simulate searches; hours
+    python benchmarks/tables.py portfolio --backbone FOLDER --output FILE
 
 A table holds the trials of one task and one budget: LoRA with the usual choices of peft, configurations drawn from the
 whole space by the initial design of the search at the learning rates that are tried first, and some of both with a
@@ -36,6 +38,7 @@ from rival_arms.setting import TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
 from table_arms.comparison import comparison_lines, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
+from table_arms.searches import portfolio_lines, search_lines
 
 from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
@@ -56,6 +59,7 @@ from trial_runner.runner import TorchRunner, open_runner
 
 BUDGETS = ("0.03%", "0.1%", "0.5%")
 PARTS = 4
+SIMULATIONS = {"prune": pruning_lines, "search": search_lines, "portfolio": portfolio_lines}
 SETTINGS = {  # defaults and help; the same for all rows of a file
     "steps": (200, "steps of a trial"),
     "batch": (16, "examples of a step"),
@@ -88,13 +92,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("command", choices=("train", "show", "prune"))
+    add("command", choices=("train", "show", *SIMULATIONS))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
     add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=tuple(TASKS), default=["banking77", "sst2", "sick", "snli"])
     add("--budgets", nargs="+", default=BUDGETS)
-    add("--studies", type=int, default=12, metavar="N", help="studies of a table with each rule (default 12)")
+    add("--studies", type=int, default=12, metavar="N", help="studies of a table (default 12)")
     for name, (default, meaning) in SETTINGS.items():
         add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
     return parser.parse_args(words)
@@ -324,19 +328,22 @@ def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
     for row in rows:
         if row["failure"] is None:
             of_table.setdefault((row["task"], row["budget"]), []).append(row)
-    for (_, budget), scored in of_table.items():
+    for (task, share), scored in of_table.items():
         if len(scored) >= TRIALS:
-            yield Table(rows=scored, shape=shape, budget=budget_parameters(read_budget(budget), shape.parameters))
+            budget = budget_parameters(read_budget(share), shape.parameters)
+            yield Table(task=task, share=share, rows=scored, shape=shape, budget=budget)
 
 
 def main() -> None:
-    """Train, show, or compare rules of pruning."""
+    """Train, show, or simulate."""
     arguments = arguments_of()
     if arguments.command == "train":
         train(arguments)
     rows, settings = read_rows(arguments.output), {name: getattr(arguments, name) for name in SETTINGS}
-    if arguments.command == "prune":
-        lines = pruning_lines(list(tables_of(rows, arguments.backbone)), settings, arguments.studies)
+    if arguments.command in SIMULATIONS:
+        rows = [row for row in rows if row["task"] in arguments.tasks and row["budget"] in arguments.budgets]
+        tables = list(tables_of(rows, arguments.backbone))
+        lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     else:
         lines = (*lines_of(rows), "", *comparison_lines(rows))
     for line in lines:

@@ -66,8 +66,10 @@ def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
     simulation = load("search_arms.simulation")
     found = []
     for seed in range(8):
-        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=spread)
-        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=spread)
+        (end,) = simulation.simulate(
+            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
+        ).recommended
         found.append(end.of_all)
     assert 0.84 < sum(found) / len(found) < 0.99
 
@@ -79,8 +81,10 @@ def test_intervals_cover_scores_below_the_knee(load, space, monkeypatch):
     monkeypatch.setattr(simulation, "stop_reason", lambda *_: None)
     far = held = 0
     for seed, spread in product((0, 7, 8, 15), (0.0, 1.0, 3.0)):
-        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=spread)
-        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=spread)
+        (end,) = simulation.simulate(
+            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
+        ).recommended
         far, held = far + end.far, held + end.far_held
     assert far >= 12
     assert held >= 0.65 * far
@@ -88,8 +92,9 @@ def test_intervals_cover_scores_below_the_knee(load, space, monkeypatch):
 
 def test_interval_of_an_unlucky_published_method_holds_its_score(load, space):
     simulation = load("search_arms.simulation")
-    task = simulation.SimulatedTask(seed=7, noise=2.2)
-    (end,) = simulation.simulate("random", space, task, trials=12, checkpoints={12}).recommended
+    search = simulation.SearchPlan(sampler="random", space=space)
+    task = simulation.PlantedTask(space=space, seed=7, noise_points=2.2)
+    (end,) = simulation.simulate(search, task, checkpoints=[12]).recommended
     assert (end.far, end.far_held) == (1, 1)
 
 
@@ -97,8 +102,10 @@ def test_interval_of_an_unlucky_published_method_holds_its_score(load, space):
 def test_flat_truths_have_no_discovery(load, space):
     simulation = load("search_arms.simulation")
     for seed in range(4):
-        task = simulation.SimulatedTask(seed=seed, noise=2.2, spread=1.0, is_flat=True)
-        (end,) = simulation.simulate("random", space, task, trials=40, checkpoints={40}).recommended
+        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=1.0, is_flat=True)
+        (end,) = simulation.simulate(
+            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
+        ).recommended
         assert end.truth == 46.0
         assert not end.found
 

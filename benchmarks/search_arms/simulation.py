@@ -1,19 +1,21 @@
-"""Study on a planted truth with the real proposer, rungs and estimates and with simulated trials."""
+"""Study with the real proposer, rungs and estimates and with simulated trials."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from search_arms.readings import Measurements
 from search_arms.truth import FlatTruth, PlantedTruth, draw_normal
 from search_space.published import COMPARED
-from search_space.space.space import SearchSpace
+from search_space.space.space import Candidate, SearchSpace
 from studies.history.history import StudyHistory
 from studies.history.noise import ScoreNoise
 from studies.pruning.rungs import Protected, Rule, RungPlan, stop_reason
-from studies.records import TrialReport, TrialState
+from studies.records import TrialRecord, TrialReport, TrialState
 from studies.runtime.replicates import early_original, repeat
 from studies.score_evidence import Z_95, Estimate
 from studies.search.candidates import new_trial
@@ -22,6 +24,7 @@ from studies.search.proposer import Proposer
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
 from studies.surrogate.score_warp import KNEE
+from trial_runner.requests import Reading
 
 STEPS = 200
 """Steps of a full trial."""
@@ -29,25 +32,84 @@ STEPS = 200
 GAIN = 0.5
 """Points above the best published method from which a trial counts as found."""
 
-_OPENING = InitialDesign(published=COMPARED)
+DESIGN = InitialDesign(published=COMPARED)
 _RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.MEDIAN, protected=Protected.BEST)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedTask:
+class SimulatedTask(Protocol):
+    """Task whose trials are simulated; equal trials have equal readings."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the task and of all noise."""
+
+    @property
+    def noise(self) -> ScoreNoise:
+        """Precision of its readings."""
+
+    @property
+    def tried(self) -> float:
+        """True score of the best published method at the learning rates that studies try first, in points."""
+
+    @property
+    def to_beat(self) -> float:
+        """True score of the best published method at its best rates, in points."""
+
+    def score(self, candidate: Candidate) -> float:
+        """Return the true score of a candidate after a full trial, in points."""
+
+    def read(self, trial: TrialRecord, candidate: Candidate, step: int) -> Reading:
+        """Return the reading of a trial of a candidate at a step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedTask:
     """Task with a planted truth.
 
     Attributes:
-        seed: Seed of the truth and of all noise.
-        noise: Standard deviation of an accuracy near one half over examples, in points.
+        noise_points: Standard deviation of an accuracy near one half over examples, in points.
         spread: Standard deviation of the score of a configuration over the seeds of its training, in points.
         is_flat: Whether all configurations have one true score.
     """
 
+    space: SearchSpace
     seed: int
-    noise: float
+    noise_points: float
     spread: float = 0.0
     is_flat: bool = False
+
+    @cached_property
+    def truth(self) -> PlantedTruth:
+        """True scores."""
+        return (FlatTruth if self.is_flat else PlantedTruth)(self.space, self.seed)
+
+    @cached_property
+    def noise(self) -> ScoreNoise:
+        """Precision of its readings."""
+        return ScoreNoise(steps=STEPS, examples=self._measurements.examples)
+
+    @cached_property
+    def _measurements(self) -> Measurements:
+        return Measurements(self.seed, noise=self.noise_points, steps=STEPS)
+
+    @cached_property
+    def tried(self) -> float:
+        """True score of the best published method at the learning rates that studies try first, in points."""
+        return max(self.truth.published_as_tried(DESIGN))
+
+    @cached_property
+    def to_beat(self) -> float:
+        """True score of the best published method at its best rates, in points."""
+        return self.truth.best_published()
+
+    def score(self, candidate: Candidate) -> float:
+        """Return the true score of a candidate, in points."""
+        return self.truth.score(candidate)
+
+    def read(self, trial: TrialRecord, candidate: Candidate, step: int) -> Reading:
+        """Return the reading of a trial of a candidate at a step."""
+        trained = self.score(candidate) + draw_normal(self.seed, "trained", trial.fingerprint, spread=self.spread)
+        return self._measurements.read(trial.number, trial.fingerprint, trained, step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +119,7 @@ class Recommendation:
     Attributes:
         trials: Number of ended trials.
         cost: Number of steps, in full trials.
+        parameters: Number of parameters that its configuration stores.
         truth: True score, in points; NaN while no trial is complete.
         estimate: Estimated score, in points.
         held: Whether its 95% interval contains the true score.
@@ -69,6 +132,7 @@ class Recommendation:
 
     trials: int
     cost: float
+    parameters: int = 0
     truth: float
     estimate: float
     held: bool = False
@@ -97,38 +161,56 @@ class SimulatedStudy:
     found_trial: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    """Search that is simulated.
+
+    Attributes:
+        sampler: Name of the sampler.
+        space: Search space.
+        design: Initial design.
+        first: Candidates that are tried after it, before the sampler proposes any.
+    """
+
+    sampler: str
+    space: SearchSpace
+    design: InitialDesign = DESIGN
+    first: Sequence[Candidate] = ()
+
+
 def simulate(
-    sampler: str, space: SearchSpace, task: SimulatedTask, *, trials: int, checkpoints: set[int]
+    search: SearchPlan, task: SimulatedTask, *, checkpoints: Sequence[int], in_steps: bool = False
 ) -> SimulatedStudy:
-    """Run a study of a sampler on a task; equal trials have equal readings for all samplers.
+    """Run a study of a search on a task.
 
     Args:
-        checkpoints: Numbers of ended trials at which a configuration is recommended.
+        search: Search.
+        task: Task.
+        checkpoints: Ascending numbers of ended trials at which a configuration is recommended; the study ends with the
+            last.
+        in_steps: Whether checkpoints are numbers of full trials whose steps were spent.
     """
-    seed = task.seed
-    truth = (FlatTruth if task.is_flat else PlantedTruth)(space, seed)
-    measurements = Measurements(seed, noise=task.noise, steps=STEPS)
-    proposer = Proposer(space, sampler=sampler, seed=seed, initial_design=_OPENING)
-    rungs = replace(_RUNGS, examples=measurements.examples)
+    seed, space, first, pending = task.seed, search.space, [*search.first], list(checkpoints)
+    proposer = Proposer(space, sampler=search.sampler, seed=seed, initial_design=search.design)
+    rungs = replace(_RUNGS, examples=task.noise.examples)
     fitter = SurrogateFitter(Encoding(space).features_of)
-    tuned, found_trial, cost = truth.best_published(), None, 0.0
-    history = StudyHistory(ScoreNoise(steps=STEPS, examples=measurements.examples))
-    truths: list[float] = []
+    found_trial, cost = None, 0.0
+    history = StudyHistory(task.noise)
+    candidates: list[Candidate] = []
     recommended = []
-    for number in range(trials):
-        is_design = proposer.next_of_design(history) is not None
-        original = None if is_design else early_original(history)
+    while pending:
+        number = len(history)
+        given = proposer.next_of_design(history) or (first.pop(0) if first else None)
+        original = None if given is not None else early_original(history)
         if original is None:
-            candidate = proposer.propose(history)
-            truths.append(truth.score(candidate))
-            trial = new_trial(candidate, space.shape, number=number, head_parameters=0, description="")
+            candidates.append(given or proposer.sampled(history))
+            trial = new_trial(candidates[-1], space.shape, number=number, head_parameters=0, description="")
         else:
             trial = repeat(original, number, study_seed=seed)
-            truths.append(truths[original.number])
-        trained = truths[-1] + draw_normal(seed, "trained", trial.fingerprint, spread=task.spread)
+            candidates.append(candidates[original.number])
         history = history.added([replace(trial, state=TrialState.RUNNING)])
         for step in (*_RUNGS.steps, STEPS):
-            reading = measurements.read(number, trial.fingerprint, trained, step)
+            reading = task.read(trial, candidates[-1], step)
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
             if step == STEPS or original is not None:
                 continue
@@ -137,12 +219,14 @@ def simulate(
         is_complete, cost = step == STEPS, cost + step / STEPS
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
         history = history.changed(number, state=state, score=reading.score if is_complete else None)
-        if found_trial is None and is_complete and truths[number] > tuned + GAIN:
+        if found_trial is None and is_complete and task.score(candidates[-1]) > task.to_beat + GAIN:
             found_trial = number + 1
-        if number + 1 in checkpoints:
-            recommended.append(_recommendation(fitter, history, truths, cost))
-    tried = max(truth.published_as_tried(_OPENING))
-    return SimulatedStudy(sampler=sampler, seed=seed, tried=tried, recommended=recommended, found_trial=found_trial)
+        while pending and (cost if in_steps else number + 1) >= pending[0]:
+            del pending[0]
+            recommended.append(_recommendation(fitter, history, [task.score(one) for one in candidates], cost))
+    return SimulatedStudy(
+        sampler=search.sampler, seed=seed, tried=task.tried, recommended=recommended, found_trial=found_trial
+    )
 
 
 def _recommendation(
@@ -167,6 +251,7 @@ def _recommendation(
     return Recommendation(
         trials=len(history),
         cost=cost,
+        parameters=history[best].stored_parameters,
         truth=truths[best],
         estimate=100 * float(means[best]),
         held=bool(held[best]),

@@ -77,9 +77,13 @@ class Table:
     """Rows of one task and budget.
 
     Attributes:
+        task: Name of the task.
+        share: Budget as it is given, such as ``0.03%``.
         budget: Budget in parameters.
     """
 
+    task: str
+    share: str
     rows: Sequence[Mapping[str, Any]]
     shape: BackboneShape
     budget: int
@@ -130,12 +134,15 @@ def pruned_study(
     return PrunedStudy(steps=spent / (steps * len(rows)), test_score=expected, test_of_best_score=highest)
 
 
-def _trial(row: Mapping[str, Any], number: int, shape: BackboneShape) -> TrialRecord:
+def candidate_of(row: Mapping[str, Any], shape: BackboneShape) -> Candidate:
+    """Return the candidate that a row has trained."""
     rates = (row["attention_learning_rate"], row["ffn_learning_rate"])
     known = [None if rate is None or math.isnan(rate) else rate for rate in rates]
-    configuration = configuration_from_json(json.loads(row["configuration"]))
-    candidate = Candidate.of(configuration, (known[0], known[1]), shape)
-    trial = new_trial(candidate, shape, number=number, head_parameters=0, description="")
+    return Candidate.of(configuration_from_json(json.loads(row["configuration"])), (known[0], known[1]), shape)
+
+
+def _trial(row: Mapping[str, Any], number: int, shape: BackboneShape) -> TrialRecord:
+    trial = new_trial(candidate_of(row, shape), shape, number=number, head_parameters=0, description="")
     return replace(trial, state=TrialState.RUNNING, proposal={})
 
 

@@ -1,0 +1,170 @@
+"""Simulated task behind a table: a random forest of its rows, and their residuals.
+
+The forest, which shares nothing with the model of the search, predicts the readings of a configuration from its
+structure, sizes and learning rates. Residuals are those of rows that a tree has not seen. A share of their variance is
+that between seeds, by the pairs of the table; a reading has such a part of its own. The other share belongs to the
+structure, is the same in all its trials, and is part of its true score.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_extraction import DictVectorizer
+
+from search_space.backbones.shape import BackboneShape
+from search_space.codec import configuration_to_json
+from search_space.parameter_counts.counts import count_edits
+from search_space.space.layer_choice import stack_depth
+from search_space.space.space import Candidate, SearchSpace
+from studies.history.noise import ScoreNoise
+from studies.records import TrialRecord
+from studies.search.initial_design import InitialDesign
+from studies.surrogate.features import SideStructure
+from table_arms.comparison import seed_deviation
+from table_arms.pruning import Table, candidate_of
+from trial_runner.requests import Reading
+
+_TREES = 300
+_SMALLEST_LEAF = 2
+_RUNGS = 2
+_WORDS = ("form", "write", "read", "insertion", "heads", "gate", "activation")
+
+
+def features_of(candidate: Candidate, shape: BackboneShape) -> dict[str, float]:
+    """Return the features of a candidate by name; those that are 0 are left out."""
+    rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
+    sides = candidate.configuration.attention, candidate.configuration.ffn
+    found = {"parameters": math.log2(max(1, candidate.counts.stored))}
+    for side, edits, rate in zip(("attention", "ffn"), sides, rates, strict=True):
+        if not edits or rate is None:
+            continue
+        structure = SideStructure.of(edits)
+        layers = {layer for edit in edits for layer in edit.layers.block_indices(stack_depth(shape))}
+        found |= {
+            f"{side}.rate": math.log(rate),
+            f"{side}.parameters": math.log2(max(1, count_edits(edits, shape).stored)),
+            f"{side}.scale": structure.scale,
+            f"{side}.layers": len(layers),
+            f"{side}.first": min(layers, default=0),
+        }
+        found |= {f"{side}.{name}={value}": 1.0 for name in _WORDS for value in getattr(structure, name)}
+    return found
+
+
+class TableTruth:
+    """Expected readings of every configuration of a space, fitted to a table.
+
+    Attributes:
+        table: Table.
+        explained: Share of the variance of the scores that the forest explains in rows that it has not seen.
+    """
+
+    def __init__(self, table: Table, settings: Mapping[str, int]) -> None:
+        """Fit the forest.
+
+        Args:
+            table: Table with pairs of seeds.
+            settings: Settings of its rows.
+        """
+        self.table = table
+        self.noise = ScoreNoise(
+            steps=settings["steps"], examples=settings["validation"], rung_examples=settings["rung"]
+        )
+        given = [features_of(candidate_of(row, table.shape), table.shape) for row in table.rows]
+        columns = np.array([_readings(row) for row in table.rows])
+        self._names = DictVectorizer(sparse=False)
+        self._forest = RandomForestRegressor(
+            _TREES, min_samples_leaf=_SMALLEST_LEAF, max_features=0.5, oob_score=True, random_state=0, n_jobs=1
+        )
+        self._forest.fit(self._names.fit_transform(given), columns)
+        self._residuals = columns - self._forest.oob_prediction_
+        variance = float(self._residuals[:, 0].var())
+        self.explained = 1 - variance / float(columns[:, 0].var())
+        deviation = (seed_deviation(table.rows) or 0.0) / 100
+        self._of_seeds = min(1.0, deviation**2 / variance)
+        self._found: dict[str, NDArray[np.float64]] = {}
+
+    def predicted(self, candidate: Candidate) -> NDArray[np.float64]:
+        """Return the readings of a candidate that the forest predicts: score and loss at the end, then at each rung."""
+        if candidate.fingerprint not in self._found:
+            row = self._names.transform([features_of(candidate, self.table.shape)])
+            self._found[candidate.fingerprint] = self._forest.predict(row)[0]
+        return self._found[candidate.fingerprint]
+
+    def expected(self, candidate: Candidate, seed: int) -> NDArray[np.float64]:
+        """Return the expected readings of a candidate on the task of a seed; see `predicted`."""
+        structure = json.dumps(configuration_to_json(candidate.configuration), sort_keys=True)
+        own = self._residual(seed, "structure", structure)
+        return self.predicted(candidate) + math.sqrt(1 - self._of_seeds) * own
+
+    def measured(self, candidate: Candidate, seed: int, trial: str) -> NDArray[np.float64]:
+        """Return the readings of a trial of a candidate on the task of a seed; see `predicted`."""
+        noise = math.sqrt(self._of_seeds) * self._residual(seed, "trial", trial)
+        return self.expected(candidate, seed) + noise
+
+    def _residual(self, *parts: object) -> NDArray[np.float64]:
+        digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+        found: NDArray[np.float64] = self._residuals[int.from_bytes(digest, "big") % len(self._residuals)]
+        return found
+
+
+def _readings(row: Mapping[str, Any]) -> list[float]:
+    rungs = zip(row["rung_scores"], row["rung_losses"], strict=True)
+    first = [number for rung in list(rungs)[:_RUNGS] for number in rung]
+    return [row["score"], row["validation_loss"], *first]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableTask:
+    """Task of `search_arms.simulation` on the truth of a table."""
+
+    truth: TableTruth
+    seed: int
+
+    @property
+    def noise(self) -> ScoreNoise:
+        """Precision of its readings."""
+        return self.truth.noise
+
+    @cached_property
+    def tried(self) -> float:
+        """True score of the best published method at the learning rates that studies try first, in points."""
+        return max(self.score(one) for one in published_of(self.truth.table))
+
+    @property
+    def to_beat(self) -> float:
+        """The same: rates are not tuned here."""
+        return self.tried
+
+    def score(self, candidate: Candidate) -> float:
+        """Return the true score of a candidate, in points."""
+        return 100 * float(self.truth.expected(candidate, self.seed)[0])
+
+    def read(self, trial: TrialRecord, candidate: Candidate, step: int) -> Reading:
+        """Return the reading of a trial of a candidate at a step."""
+        steps = self.noise.steps
+        place = {steps: 0, steps // 4: 2, steps // 2: 4}[step]
+        score, loss = self.truth.measured(candidate, self.seed, trial.fingerprint)[place : place + 2]
+        return Reading(
+            trial=trial.number,
+            step=step,
+            score=min(max(float(score), -1.0), 1.0),
+            metrics={"validation_loss": float(loss)},
+            train_loss=float(loss),
+            seconds=0.0,
+        )
+
+
+def published_of(table: Table) -> Sequence[Candidate]:
+    """Return the published methods of the whole space that fit, at the learning rates that studies try first."""
+    space = SearchSpace(shape=table.shape, budget=table.budget)
+    rates = InitialDesign().rates(space.options.learning_rates)
+    return [space.suggest_published(name, rates) for name in space.published_that_fit()]

@@ -1,0 +1,105 @@
+"""Searches that are simulated on tables: the truths behind tables, the portfolio, and the arms."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from search_space.backbones import shape_of
+from search_space.codec import configuration_to_json
+from search_space.space.random_draw import RandomTrial
+from search_space.space.space import SearchSpace
+
+ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base" / "config.json"
+SHAPE = shape_of(json.loads(ROBERTA.read_text()))
+BUDGET = 400_000
+SETTINGS = {"steps": 200, "validation": 400, "rung": 256}
+DRAWN = [SearchSpace(shape=SHAPE, budget=BUDGET).suggest(RandomTrial(seed)) for seed in range(60)]
+
+
+def table_of(load: Any, gap_of_seeds: float = 0.0, task: str = "sick") -> Any:
+    """Return a table whose scores are 0.6, or 0.8 where attention has no edits, with one pair of seeds."""
+
+    def row(number: int, repeats: int | None = None, gap: float = 0.0) -> dict[str, Any]:
+        candidate = DRAWN[number if repeats is None else repeats]
+        score = 0.6 + 0.2 * (not candidate.configuration.attention) + (number % 5) / 100 + gap
+        return {
+            "budget": "400000",
+            "number": number,
+            "repeats": repeats,
+            "configuration": json.dumps(configuration_to_json(candidate.configuration)),
+            "attention_learning_rate": candidate.attention_learning_rate,
+            "ffn_learning_rate": candidate.ffn_learning_rate,
+            "rung_scores": [score - 0.2, score - 0.1, score],
+            "rung_losses": [1.2 - score, 1.1 - score, 1.05 - score],
+            "score": score,
+            "validation_loss": 1 - score,
+        }
+
+    rows = [row(number) for number in range(len(DRAWN))]
+    rows.append(row(len(DRAWN), 0, gap_of_seeds))
+    return load("table_arms.pruning").Table(task=task, share="400000", rows=rows, shape=SHAPE, budget=BUDGET)
+
+
+def truth_of(load: Any, **options: Any) -> Any:
+    return load("table_arms.truth").TableTruth(table_of(load, **options), SETTINGS)
+
+
+@pytest.mark.slow
+def test_forests_predict_scores_from_structure(load):
+    truth = truth_of(load)
+    assert truth.explained > 0.8
+    for candidate in (SearchSpace(shape=SHAPE, budget=BUDGET).suggest(RandomTrial(seed)) for seed in range(100, 130)):
+        expected = 0.62 + 0.2 * (not candidate.configuration.attention)
+        assert truth.predicted(candidate)[[0, 2, 4]] == pytest.approx(np.array([0, -0.2, -0.1]) + expected, abs=0.06)
+        assert truth.predicted(candidate)[1] == pytest.approx(1 - truth.predicted(candidate)[0])
+
+
+@pytest.mark.slow
+def test_pairs_of_seeds_divide_residuals_between_structure_and_trial(load):
+    certain, noisy = truth_of(load), truth_of(load, gap_of_seeds=0.5)
+    one = DRAWN[0]
+    trained = {trial: certain.measured(one, 7, trial)[0] for trial in "abcdef"}
+    assert set(trained.values()) == {certain.expected(one, 7)[0]}  # equal scores of the pair: seeds differ by nothing
+    assert noisy.expected(one, 7)[0] == noisy.predicted(one)[0]  # seeds differ by more than all residuals
+    assert len({noisy.measured(one, 7, trial)[0] for trial in "abcdef"}) > 1
+    assert noisy.measured(one, 7, "a")[0] == noisy.measured(one, 7, "a")[0]
+
+
+@pytest.mark.slow
+def test_simulated_arms_share_their_task_and_spend_equal_steps(load, monkeypatch):
+    searches = load("table_arms.searches")
+    monkeypatch.setattr(searches, "FULL_TRIALS", (6, 14))
+    truth = truth_of(load)
+    for name, arm in searches.ARMS.items():
+        task = load("table_arms.truth").TableTask(truth=truth, seed=3)
+        first, last = searches.run(arm, task)
+        assert (6 <= first.cost < 7, 14 <= last.cost < 15) == (True, True), name
+        assert last == searches.run(arm, task)[1]
+        if name == searches.LORA:
+            assert last.parameters <= BUDGET
+    _, _, *lines = searches.search_lines([truth.table], SETTINGS, 2)
+    assert [line.split("|")[4].strip() for line in lines] == list(searches.ARMS)
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [([[1, 5, 0], [1, 0, 5]], [1, 2]), ([[3, 5, 0], [3, 0, 5]], [0, 1]), ([[3, 5, 0]], [1, 0, 2])],
+    ids=["best in the mean, then complement", "compromise first", "one task: by the mean"],
+)
+def test_portfolios_are_chosen_greedily(load, monkeypatch, points, expected):
+    searches = load("table_arms.searches")
+    monkeypatch.setattr(searches, "PORTFOLIO", len(expected))
+    assert searches.chosen_of(np.array(points, dtype=np.float64)) == expected
+
+
+@pytest.mark.slow
+def test_portfolios_are_of_other_tasks_and_begin_studies(load):
+    searches = load("table_arms.searches")
+    tables = [table_of(load, task=task) for task in ("sick", "snli")]
+    _, _, *lines = searches.portfolio_lines(tables, SETTINGS, 2)
+    assert [line.split("|")[1].strip() for line in lines] == ["sick", "snli"]
+    assert [line.split("|")[-2].count(";") for line in lines] == [5, 5]
+    assert list(searches.portfolio_lines(tables[:1], SETTINGS, 2))[2:] == []  # no other task
