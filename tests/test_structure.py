@@ -410,7 +410,6 @@ PRIVATE_NAMES_OF_DEPENDENCIES: dict[str, str] = {
     "trial_runner/deltas/whole_model/swap.py: _parameters": "setattr takes Parameters, functional_call calls forward",
     "trial_runner/export/loader.py: _attn_implementation": "set_attn_implementation has no reader",
     "trial_runner/linear_layers.py: _keep_in_fp32_modules": "layers that transformers itself leaves as they are",
-    "trial_runner/packs/memory.py: _grouped_mm": "its fake product fails unless weights are bf16",
     "trial_runner/packs/memory.py: _python_dispatch": "the mode that sees every operation has no public module",
     "trial_runner/packs/memory.py: _subclasses": "the mode of tensors without data has no public module",
 }
@@ -440,7 +439,7 @@ def test_private_names_of_dependencies_are_listed_with_reasons():
     }
     assert sorted(uses - PRIVATE_NAMES_OF_DEPENDENCIES.keys()) == []
     assert sorted(PRIVATE_NAMES_OF_DEPENDENCIES.keys() - uses) == [], "no longer needed"
-    assert len(PRIVATE_NAMES_OF_DEPENDENCIES) <= 9
+    assert len(PRIVATE_NAMES_OF_DEPENDENCIES) <= 8
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers.integrations import moe
 
 from search_space.dimensions import StackKind
 from trial_runner.attachment.frozen_model import FrozenModel
@@ -34,6 +33,7 @@ from trial_runner.packs.slot import TrialSlot
 DEEP, FEW = 8, (2, 4)  # blocks; of more than so many, so few are planned, of kinds that take turns both kinds
 _GPU_BLOCK = 512  # what PyTorch's allocator rounds up to
 _FIGURES = ("held_bytes", "step_bytes", "evaluation_bytes")
+_GROUPED_PRODUCT = "aten::_grouped_mm"  # of rows with several experts, each row with one
 _MARGIN = 1.05  # for what kernels take by themselves
 _MOST_HALVINGS = 16  # beyond them an evaluation is one example of a slot
 
@@ -241,7 +241,8 @@ class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if torch.Tag.data_dependent_output in func.tags:  # Tensor.item
             # a loss is finite; a mask hides something
             return False if args[0].dtype == torch.bool else 1.0
-        results = func(*args, **(kwargs or {}))
+        # PyTorch's fake product works for bf16 alone, and not for weights that are one expanded number
+        results = args[0] @ args[1][0] if func.name() == _GROUPED_PRODUCT else func(*args, **(kwargs or {}))
         for one in tensors_in(results):
             self._note(one)
         return results
@@ -267,25 +268,6 @@ def _tensors_of(module: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 @contextmanager
-def _one_expert() -> Iterator[None]:
-    """Multiply all rows by the first expert within the context, with the memory of a product with several.
-
-    PyTorch's fake product with several experts works for bf16 alone, and not for weights that are one expanded number.
-    """
-
-    def product(rows: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
-        with torch.autocast(rows.device.type, enabled=False):
-            return rows.to(weights.dtype) @ weights[0]
-
-    own = moe._grouped_mm
-    moe._grouped_mm = product
-    try:
-        yield
-    finally:
-        moe._grouped_mm = own
-
-
-@contextmanager
 def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
     """Compute with fake tensors within the context; the backbone and its head are fake too, and not counted."""
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -295,5 +277,5 @@ def _counting(frozen: FrozenModel, objective: Objective) -> Iterator[_Counted]:
     as_there = as_on_gpu() if frozen.device.stands_for_gpu else nullcontext()
     locations = ((module, name) for module, name, _ in tensors)
     fakes = (counted.without_memory(one, counts=False) for _, _, one in tensors)
-    with replaced(locations, fakes), fake, counted, as_there, _one_expert():
+    with replaced(locations, fakes), fake, counted, as_there:
         yield counted
