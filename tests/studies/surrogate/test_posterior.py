@@ -8,7 +8,7 @@ import pytest
 from support.factored_search import history_of
 
 from studies.score_evidence import Z_95
-from studies.surrogate.posterior import EstimatePosterior, Posterior, SurrogateFitter
+from studies.surrogate.posterior import EstimatePosterior, Posterior, SurrogateFitter, widening_of
 from studies.surrogate.score_warp import KNEE, NO_KNEE, Scale
 
 COUNT, LOW = 30, 7
@@ -131,7 +131,7 @@ def test_estimates_weigh_posteriors_by_the_density_of_scores(encoding, trials, u
     squares = [square + np.outer(part, part) for part, square in parts]
     square = sum(weight * part for weight, part in zip(unlucky.weights, squares, strict=True))
     np.testing.assert_allclose(means, mean, rtol=1e-9)
-    np.testing.assert_allclose(covariance, square - np.outer(mean, mean), atol=1e-9)
+    np.testing.assert_allclose(covariance, widening_of(COUNT) ** 2 * (square - np.outer(mean, mean)), atol=1e-9)
     np.testing.assert_allclose(unlucky.predict(views)[1], np.sqrt(np.diag(covariance)), rtol=1e-6)
     lead = unlucky.difference(views[0], views[1])
     assert lead.mean == pytest.approx(means[0] - means[1])
@@ -155,3 +155,22 @@ def test_joint_posterior_gives_the_marginals(encoding, far):
     alone, deviations = posterior.predict(views)
     np.testing.assert_allclose(medians, alone, rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), deviations, rtol=1e-7)
+
+
+def test_estimates_of_few_trials_are_wider():
+    assert [widening_of(trials) for trials in (1, 20, 25, 30, 40, 1000)] == pytest.approx([1.2, 1.2, 1.15, 1.1, 1, 1])
+
+
+@pytest.mark.parametrize(("count", "factor"), [(12, 1.2), (48, 1.0)])
+def test_widening_scales_deviations_alone(encoding, history, count, factor):
+    trials = history(count)
+    estimates = estimates_of(encoding, trials)
+    plain, *others = estimates.posteriors
+    assert not others
+    features = [encoding.features_of(one) for one in trials[:2]]
+    for found, expected, power in (
+        (estimates.predict(features), plain.predict(features), 1),
+        (estimates.joint(features), plain.joint(features), 2),
+    ):
+        np.testing.assert_allclose(found[0], expected[0])
+        np.testing.assert_allclose(found[1], factor**power * expected[1], rtol=1e-9)
