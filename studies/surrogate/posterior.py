@@ -99,17 +99,20 @@ class EstimatePosterior:
     Attributes:
         weights: Weights of the posteriors, (K,); they sum to 1.
         posteriors: Posteriors given the same readings.
-        widening: Factor of the deviations; see `widening_of`.
     """
 
     weights: Array
     posteriors: Sequence[Posterior[ProcessMixture]]
-    widening: float = 1.0
 
     @property
     def scale(self) -> Scale:
         """Scale of the scores at full length."""
         return self.posteriors[0].scale
+
+    @property
+    def widening(self) -> float:
+        """Factor of the deviations; see `widening_of`."""
+        return widening_of(len(self.posteriors[0].trials))
 
     def predict(self, features: Sequence[Features]) -> tuple[Array, Array]:
         """Return the posterior means and standard deviations of true scores at full length, (M,) each."""
@@ -198,14 +201,14 @@ class SurrogateFitter:
         density of the readings on the scale of the scores.
         """
         warped = self._posterior(history, ProcessMixture.of)
-        slopes, widening = warped.process.processes[0].readings.slopes, widening_of(len(warped.trials))
+        slopes = warped.process.processes[0].readings.slopes
         if (slopes == 1).all():
-            return EstimatePosterior(np.ones(1), [warped], widening)
+            return EstimatePosterior(np.ones(1), [warped])
         plain = self._posterior(history, ProcessMixture.of, NO_KNEE)
         densities = [warped.process.log_likelihood + np.log(slopes).sum(), plain.process.log_likelihood]
         weights = weights_of(np.array(densities))
         kept = np.flatnonzero(weights)
-        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept], widening)
+        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept])
 
     def _posterior(
         self,

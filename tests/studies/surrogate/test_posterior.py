@@ -131,7 +131,7 @@ def test_estimates_weigh_posteriors_by_the_density_of_scores(encoding, trials, u
     squares = [square + np.outer(part, part) for part, square in parts]
     square = sum(weight * part for weight, part in zip(unlucky.weights, squares, strict=True))
     np.testing.assert_allclose(means, mean, rtol=1e-9)
-    np.testing.assert_allclose(covariance, widening_of(COUNT) ** 2 * (square - np.outer(mean, mean)), atol=1e-9)
+    np.testing.assert_allclose(covariance, 1.1**2 * (square - np.outer(mean, mean)), atol=1e-9)
     np.testing.assert_allclose(unlucky.predict(views)[1], np.sqrt(np.diag(covariance)), rtol=1e-6)
     lead = unlucky.difference(views[0], views[1])
     assert lead.mean == pytest.approx(means[0] - means[1])
