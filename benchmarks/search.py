@@ -18,9 +18,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Any
 
+from search_arms.intervals import with_interval
 from search_arms.simulation import GAIN, PlantedTask, Recommendation, SearchPlan, SimulatedStudy, simulate
 
 from search_space.backbones import shape_of
@@ -63,8 +64,8 @@ def coverage_lines(arguments: argparse.Namespace) -> Iterator[str]:
         for sampler, runs in studies(arguments, _COVERED, spread=spread, is_flat=is_flat).items():
             for index, checkpoint in enumerate(runs[0].recommended):
                 winners = [run.recommended[index] for run in runs]
-                of_all = mean([winner.of_all for winner in winners]).lstrip("+")
-                optimism = mean([winner.estimate - winner.truth for winner in winners])
+                of_all = with_interval([winner.of_all for winner in winners]).lstrip("+")
+                optimism = with_interval([winner.estimate - winner.truth for winner in winners])
                 far = f"{sum(winner.far_held for winner in winners)} of {sum(winner.far for winner in winners)}"
                 promised, found = ([winner.lead > GAIN for winner in winners], [winner.found for winner in winners])
                 yield (
@@ -89,7 +90,7 @@ def whole_space() -> SearchSpace:
 
 def studies(arguments: argparse.Namespace, checkpoints: Sequence[int], **task: float) -> Studies:
     """Run the studies that the file of results lacks and return all of them."""
-    fields: dict[str, Any] = {"noise_points": arguments.noise, **task}
+    fields: dict[str, Any] = {"noise": arguments.noise, **task}
     options = {"trials": arguments.trials, **fields}
     done: dict[tuple[str, int], SimulatedStudy] = {}
     file: Path | None = arguments.results
@@ -112,12 +113,6 @@ def studies(arguments: argparse.Namespace, checkpoints: Sequence[int], **task: f
     return {name: [done[name, seed] for seed in range(arguments.seeds)] for name in arguments.samplers}
 
 
-def mean(values: Sequence[float]) -> str:
-    """Format a mean with its 95% interval."""
-    half = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{fmean(values):+.2f} ± {half:.2f}"
-
-
 def table_lines(by_sampler: Studies) -> Iterator[str]:
     """Yield a line for each sampler and checkpoint."""
     first = next(iter(by_sampler.values()))
@@ -132,9 +127,10 @@ def table_lines(by_sampler: Studies) -> Iterator[str]:
             gains = [winner.truth - run.tried for winner, run in zip(winners, runs, strict=True)]
             pairs = [winner.truth - run.recommended[index].truth for winner, run in zip(winners, first, strict=True)]
             yield (
-                f"{sampler:<10}{checkpoint.trials:>7}{fmean(winner.cost for winner in winners):>7.1f}{mean(gains):>21}"
-                f"{'' if runs is first else mean(pairs):>17}{fmean(gain > GAIN for gain in gains):>7.2f}"
-                f"{mean([winner.estimate - winner.truth for winner in winners]):>17}{found_at:>10.0f}"
+                f"{sampler:<10}{checkpoint.trials:>7}{fmean(winner.cost for winner in winners):>7.1f}"
+                f"{with_interval(gains):>21}"
+                f"{'' if runs is first else with_interval(pairs):>17}{fmean(gain > GAIN for gain in gains):>7.2f}"
+                f"{with_interval([winner.estimate - winner.truth for winner in winners]):>17}{found_at:>10.0f}"
             )
 
 

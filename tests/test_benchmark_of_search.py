@@ -20,6 +20,15 @@ def space() -> SearchSpace:
     return whole_space()
 
 
+def recommended(load: Any, space: SearchSpace, trials: int, **task: Any) -> Any:
+    """Return the recommendation of a study of uniform draws on a planted truth."""
+    simulation = load("search_arms.simulation")
+    search = simulation.SearchPlan(sampler="random", space=space)
+    planted = simulation.PlantedTask(space=space, noise=2.2, **task)
+    (end,) = simulation.simulate(search, planted, checkpoints=[trials]).recommended
+    return end
+
+
 def drawn(space: SearchSpace, count: int) -> list[Candidate]:
     return [space.suggest(RandomTrial(seed)) for seed in range(count)]
 
@@ -63,49 +72,31 @@ def test_readings_predict_final_scores_as_measured(load, space):
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.0, 1.0, 3.0])
 def test_intervals_of_estimates_cover_planted_scores(load, space, spread):
-    simulation = load("search_arms.simulation")
-    found = []
-    for seed in range(8):
-        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=spread)
-        (end,) = simulation.simulate(
-            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
-        ).recommended
-        found.append(end.of_all)
+    found = [recommended(load, space, 40, seed=seed, spread=spread).of_all for seed in range(8)]
     assert 0.84 < sum(found) / len(found) < 0.99
 
 
 @pytest.mark.slow
 def test_intervals_cover_scores_below_the_knee(load, space, monkeypatch):
     """Test trials whose scores are four spreads below the median, most of them collapsed; nothing is pruned."""
-    simulation = load("search_arms.simulation")
-    monkeypatch.setattr(simulation, "stop_reason", lambda *_: None)
+    monkeypatch.setattr(load("search_arms.simulation"), "stop_reason", lambda *_: None)
     far = held = 0
     for seed, spread in product((0, 7, 8, 15), (0.0, 1.0, 3.0)):
-        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=spread)
-        (end,) = simulation.simulate(
-            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
-        ).recommended
+        end = recommended(load, space, 40, seed=seed, spread=spread)
         far, held = far + end.far, held + end.far_held
     assert far >= 12
     assert held >= 0.65 * far
 
 
 def test_interval_of_an_unlucky_published_method_holds_its_score(load, space):
-    simulation = load("search_arms.simulation")
-    search = simulation.SearchPlan(sampler="random", space=space)
-    task = simulation.PlantedTask(space=space, seed=7, noise_points=2.2)
-    (end,) = simulation.simulate(search, task, checkpoints=[12]).recommended
+    end = recommended(load, space, 12, seed=7)
     assert (end.far, end.far_held) == (1, 1)
 
 
 @pytest.mark.slow
 def test_flat_truths_have_no_discovery(load, space):
-    simulation = load("search_arms.simulation")
     for seed in range(4):
-        task = simulation.PlantedTask(space=space, seed=seed, noise_points=2.2, spread=1.0, is_flat=True)
-        (end,) = simulation.simulate(
-            simulation.SearchPlan(sampler="random", space=space), task, checkpoints=[40]
-        ).recommended
+        end = recommended(load, space, 40, seed=seed, spread=1.0, is_flat=True)
         assert end.truth == 46.0
         assert not end.found
 

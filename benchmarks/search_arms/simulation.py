@@ -33,7 +33,6 @@ GAIN = 0.5
 """Points above the best published method from which a trial counts as found."""
 
 DESIGN = InitialDesign(published=COMPARED)
-_RUNGS = RungPlan(steps=(STEPS // 4, STEPS // 2), rule=Rule.MEDIAN, protected=Protected.BEST)
 
 
 class SimulatedTask(Protocol):
@@ -44,7 +43,7 @@ class SimulatedTask(Protocol):
         """Seed of the task and of all noise."""
 
     @property
-    def noise(self) -> ScoreNoise:
+    def score_noise(self) -> ScoreNoise:
         """Precision of its readings."""
 
     @property
@@ -67,14 +66,15 @@ class PlantedTask:
     """Task with a planted truth.
 
     Attributes:
-        noise_points: Standard deviation of an accuracy near one half over examples, in points.
+        seed: Seed of the truth and of all noise.
+        noise: Standard deviation of an accuracy near one half over examples, in points.
         spread: Standard deviation of the score of a configuration over the seeds of its training, in points.
         is_flat: Whether all configurations have one true score.
     """
 
     space: SearchSpace
     seed: int
-    noise_points: float
+    noise: float
     spread: float = 0.0
     is_flat: bool = False
 
@@ -84,13 +84,13 @@ class PlantedTask:
         return (FlatTruth if self.is_flat else PlantedTruth)(self.space, self.seed)
 
     @cached_property
-    def noise(self) -> ScoreNoise:
+    def score_noise(self) -> ScoreNoise:
         """Precision of its readings."""
         return ScoreNoise(steps=STEPS, examples=self._measurements.examples)
 
     @cached_property
     def _measurements(self) -> Measurements:
-        return Measurements(self.seed, noise=self.noise_points, steps=STEPS)
+        return Measurements(self.seed, noise=self.noise, steps=STEPS)
 
     @cached_property
     def tried(self) -> float:
@@ -181,7 +181,7 @@ class SearchPlan:
 def simulate(
     search: SearchPlan, task: SimulatedTask, *, checkpoints: Sequence[int], in_steps: bool = False
 ) -> SimulatedStudy:
-    """Run a study of a search on a task.
+    """Run a study of a search on a task, with rungs after a quarter and after half of the steps.
 
     Args:
         search: Search.
@@ -192,10 +192,12 @@ def simulate(
     """
     seed, space, first, pending = task.seed, search.space, [*search.first], list(checkpoints)
     proposer = Proposer(space, sampler=search.sampler, seed=seed, initial_design=search.design)
-    rungs = replace(_RUNGS, examples=task.noise.examples)
+    noise, steps = task.score_noise, task.score_noise.steps
+    first_rungs = (steps // 4, steps // 2)
+    rungs = RungPlan(steps=first_rungs, rule=Rule.MEDIAN, protected=Protected.BEST, examples=noise.examples)
     fitter = SurrogateFitter(Encoding(space).features_of)
     found_trial, cost = None, 0.0
-    history = StudyHistory(task.noise)
+    history = StudyHistory(noise)
     candidates: list[Candidate] = []
     recommended = []
     while pending:
@@ -209,14 +211,14 @@ def simulate(
             trial = repeat(original, number, study_seed=seed)
             candidates.append(candidates[original.number])
         history = history.added([replace(trial, state=TrialState.RUNNING)])
-        for step in (*_RUNGS.steps, STEPS):
+        for step in (*first_rungs, steps):
             reading = task.read(trial, candidates[-1], step)
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
-            if step == STEPS or original is not None:
+            if step == steps or original is not None:
                 continue
             if stop_reason(rungs, history, reading) is not None:
                 break
-        is_complete, cost = step == STEPS, cost + step / STEPS
+        is_complete, cost = step == steps, cost + step / steps
         state = TrialState.COMPLETE if is_complete else TrialState.PRUNED
         history = history.changed(number, state=state, score=reading.score if is_complete else None)
         if found_trial is None and is_complete and task.score(candidates[-1]) > task.to_beat + GAIN:

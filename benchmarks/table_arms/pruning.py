@@ -5,10 +5,11 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+from search_arms.intervals import with_interval
 
 from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_from_json
@@ -159,6 +160,5 @@ def pruning_lines(tables: Sequence[Table], settings: Mapping[str, int], studies:
         for name in ("test_score", "test_of_best_score"):
             points = [100 * getattr(one, name) for one in found]
             gaps = [point - 100 * getattr(one, name) for point, one in zip(points, base, strict=True)]
-            half = 1.96 * stdev(gaps) / math.sqrt(len(gaps))
-            cells += [f"{fmean(points):.2f}", "" if found is base else f"{fmean(gaps):+.2f} ± {half:.2f}"]
+            cells += [f"{fmean(points):.2f}", "" if found is base else with_interval(gaps)]
         yield f"| {' | '.join(map(str, cells))} |"

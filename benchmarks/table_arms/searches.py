@@ -1,12 +1,12 @@
 """Searches simulated on tables, and the portfolio of first configurations that would have helped on other tasks."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 import numpy as np
 from numpy.typing import NDArray
+from search_arms.intervals import with_interval
 from search_arms.simulation import Recommendation, SearchPlan, simulate
 
 from search_space.space.space import Candidate, SearchSpace
@@ -14,7 +14,7 @@ from search_space.words.describe import phrase
 from studies.search.initial_design import InitialDesign
 from studies.study_file import specification_of
 from table_arms.pruning import Table, candidate_of
-from table_arms.truth import TableTask, TableTruth, published_of
+from table_arms.truth import TableTask, TableTruth
 
 LORA = "LoRA with TPE"
 FULL_TRIALS = (20, 40, 80)
@@ -47,15 +47,18 @@ ARMS: Mapping[str, SimulatedArm] = {
 }
 
 
-def run(arm: SimulatedArm, task: TableTask) -> Sequence[Recommendation]:
-    """Run a study of an arm and return its recommendations."""
-    table = task.truth.table
-    methods = {"methods": [str(one.method) for one in published_of(table)]}
+def plan_of(arm: SimulatedArm, truth: TableTruth) -> SearchPlan:
+    """Return the search of an arm on the task of a table."""
+    table, methods = truth.table, {"methods": [str(one.method) for one in truth.published]}
     keys = {"name": "simulated", "backbone": "embedded", "task": {"name": "docstrings"}, "budget": table.budget}
     options = specification_of({**keys, "space": methods if arm.space == "methods" else arm.space}).space_options
     space = SearchSpace(shape=table.shape, budget=table.budget, options=options)
     design = InitialDesign(published=tuple(map(str, options.published_points)))
-    search = SearchPlan(sampler=arm.sampler, space=space, design=design)
+    return SearchPlan(sampler=arm.sampler, space=space, design=design)
+
+
+def run(search: SearchPlan, task: TableTask) -> Sequence[Recommendation]:
+    """Run a study and return its recommendations."""
     return simulate(search, task, checkpoints=FULL_TRIALS, in_steps=True).recommended
 
 
@@ -71,7 +74,8 @@ def search_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: 
         truth = TableTruth(table, settings)
         first: list[Sequence[Recommendation]] = []
         for name, arm in ARMS.items():
-            found = [run(arm, TableTask(truth=truth, seed=seed)) for seed in range(studies)]
+            search = plan_of(arm, truth)
+            found = [run(search, TableTask(truth=truth, seed=seed)) for seed in range(studies)]
             first = first or found
             cells = [table.task, table.share, f"{truth.explained:.2f}", name]
             for place in range(len(FULL_TRIALS)):
@@ -98,7 +102,7 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
         pool = [candidate_of(row, truth.table.shape) for row in rows]
         chosen = chosen_of(expected_points(others, pool))
         portfolio = [pool[place] for place in chosen]
-        published = published_of(truth.table)
+        published = truth.published
         order = np.argsort(-expected_points(others, published).mean(axis=0), kind="stable")
         kept = [published[place] for place in sorted(order[: len(published) - PORTFOLIO])]
         plain = early_points(truth, published, (), studies)
@@ -106,7 +110,14 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
         gaps = [one - other for one, other in zip(given, plain, strict=True)]
         own = expected_points([truth], pool)[0]
         words = "; ".join(phrase(one.configuration, truth.table.shape) for one in portfolio)
-        cells = [task, share, f"{own.max() - own[chosen].max():.2f}", f"{fmean(given):.2f}", with_interval(gaps), words]
+        cells = [
+            task,
+            share,
+            f"{own.max() - own[chosen].max():.2f}",
+            f"{fmean(given):.2f}",
+            with_interval(gaps),
+            words,
+        ]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -142,9 +153,3 @@ def chosen_of(points: NDArray[np.float64]) -> list[int]:
         chosen.append(max(others, key=lambda place: (reached[:, place].mean(), means[place])))
         best = reached[:, chosen[-1]]
     return chosen
-
-
-def with_interval(values: Sequence[float]) -> str:
-    """Format a mean with its 95% interval."""
-    half = 1.96 * stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return f"{fmean(values):+.2f} ± {half:.2f}"

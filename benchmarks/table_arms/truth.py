@@ -1,15 +1,15 @@
-"""Simulated task behind a table: a random forest of its rows, and their residuals.
+"""Simulated task behind a table: a random forest of its rows.
 
 The forest, which shares nothing with the model of the search, predicts the readings of a configuration from its
-structure, sizes and learning rates. Residuals are those of rows that a tree has not seen. A share of their variance is
-that between seeds, by the pairs of the table; a reading has such a part of its own. The other share belongs to the
+structure, sizes and learning rates. A residual is that of a row in a leaf of the configuration (Meinshausen 2006,
+"Quantile Regression Forests"), so that no true score is beyond those of the table. A share of the variance of residuals
+is that between seeds, by the pairs of the table; a reading has such a part of its own. The other share belongs to the
 structure, is the same in all its trials, and is part of its true score.
 """
 
-import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.history.noise import ScoreNoise
 from studies.records import TrialRecord
 from studies.search.initial_design import InitialDesign
+from studies.seeds import hashed_seed
 from studies.surrogate.features import SideStructure
 from table_arms.comparison import seed_deviation
 from table_arms.pruning import Table, candidate_of
@@ -64,6 +65,7 @@ class TableTruth:
 
     Attributes:
         table: Table.
+        noise: Precision of its readings.
         explained: Share of the variance of the scores that the forest explains in rows that it has not seen.
     """
 
@@ -79,41 +81,56 @@ class TableTruth:
             steps=settings["steps"], examples=settings["validation"], rung_examples=settings["rung"]
         )
         given = [features_of(candidate_of(row, table.shape), table.shape) for row in table.rows]
-        columns = np.array([_readings(row) for row in table.rows])
+        columns = self._columns = np.array([_readings(row) for row in table.rows])
         self._names = DictVectorizer(sparse=False)
         self._forest = RandomForestRegressor(
             _TREES, min_samples_leaf=_SMALLEST_LEAF, max_features=0.5, oob_score=True, random_state=0, n_jobs=1
         )
-        self._forest.fit(self._names.fit_transform(given), columns)
-        self._residuals = columns - self._forest.oob_prediction_
-        variance = float(self._residuals[:, 0].var())
+        features = self._names.fit_transform(given)
+        self._forest.fit(features, columns)
+        self._leaves = self._forest.apply(features)
+        variance = float((columns - self._forest.oob_prediction_)[:, 0].var())
         self.explained = 1 - variance / float(columns[:, 0].var())
         deviation = (seed_deviation(table.rows) or 0.0) / 100
         self._of_seeds = min(1.0, deviation**2 / variance)
-        self._found: dict[str, NDArray[np.float64]] = {}
+        self._found: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+
+    @cached_property
+    def published(self) -> tuple[Candidate, ...]:
+        """Published methods of the whole space that fit, at the learning rates that studies try first."""
+        space = SearchSpace(shape=self.table.shape, budget=self.table.budget)
+        rates = InitialDesign().rates(space.options.learning_rates)
+        return tuple(space.suggest_published(name, rates) for name in space.published_that_fit())
 
     def predicted(self, candidate: Candidate) -> NDArray[np.float64]:
         """Return the readings of a candidate that the forest predicts: score and loss at the end, then at each rung."""
-        if candidate.fingerprint not in self._found:
-            row = self._names.transform([features_of(candidate, self.table.shape)])
-            self._found[candidate.fingerprint] = self._forest.predict(row)[0]
-        return self._found[candidate.fingerprint]
+        return self._of_forest(candidate)[0]
 
     def expected(self, candidate: Candidate, seed: int) -> NDArray[np.float64]:
         """Return the expected readings of a candidate on the task of a seed; see `predicted`."""
         structure = json.dumps(configuration_to_json(candidate.configuration), sort_keys=True)
-        own = self._residual(seed, "structure", structure)
+        own = self._residual(candidate, seed, "structure", structure)
         return self.predicted(candidate) + math.sqrt(1 - self._of_seeds) * own
 
     def measured(self, candidate: Candidate, seed: int, trial: str) -> NDArray[np.float64]:
         """Return the readings of a trial of a candidate on the task of a seed; see `predicted`."""
-        noise = math.sqrt(self._of_seeds) * self._residual(seed, "trial", trial)
+        noise = math.sqrt(self._of_seeds) * self._residual(candidate, seed, "trial", trial)
         return self.expected(candidate, seed) + noise
 
-    def _residual(self, *parts: object) -> NDArray[np.float64]:
-        digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
-        found: NDArray[np.float64] = self._residuals[int.from_bytes(digest, "big") % len(self._residuals)]
-        return found
+    def _residual(self, candidate: Candidate, *parts: object) -> NDArray[np.float64]:
+        """Draw a tree, and the difference of one of the rows in its leaf from the prediction."""
+        predicted, leaves = self._of_forest(candidate)
+        tree = hashed_seed(*parts, "tree") % _TREES
+        rows = np.flatnonzero(self._leaves[:, tree] == leaves[tree])
+        readings: NDArray[np.float64] = self._columns[rows[hashed_seed(*parts, "row") % len(rows)]]
+        return readings - predicted
+
+    def _of_forest(self, candidate: Candidate) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the prediction for a candidate, and its leaf in each tree."""
+        if candidate.fingerprint not in self._found:
+            row = self._names.transform([features_of(candidate, self.table.shape)])
+            self._found[candidate.fingerprint] = self._forest.predict(row)[0], self._forest.apply(row)[0]
+        return self._found[candidate.fingerprint]
 
 
 def _readings(row: Mapping[str, Any]) -> list[float]:
@@ -130,14 +147,14 @@ class TableTask:
     seed: int
 
     @property
-    def noise(self) -> ScoreNoise:
+    def score_noise(self) -> ScoreNoise:
         """Precision of its readings."""
         return self.truth.noise
 
     @cached_property
     def tried(self) -> float:
         """True score of the best published method at the learning rates that studies try first, in points."""
-        return max(self.score(one) for one in published_of(self.truth.table))
+        return max(self.score(one) for one in self.truth.published)
 
     @property
     def to_beat(self) -> float:
@@ -150,7 +167,7 @@ class TableTask:
 
     def read(self, trial: TrialRecord, candidate: Candidate, step: int) -> Reading:
         """Return the reading of a trial of a candidate at a step."""
-        steps = self.noise.steps
+        steps = self.truth.noise.steps
         place = {steps: 0, steps // 4: 2, steps // 2: 4}[step]
         score, loss = self.truth.measured(candidate, self.seed, trial.fingerprint)[place : place + 2]
         return Reading(
@@ -161,10 +178,3 @@ class TableTask:
             train_loss=float(loss),
             seconds=0.0,
         )
-
-
-def published_of(table: Table) -> Sequence[Candidate]:
-    """Return the published methods of the whole space that fit, at the learning rates that studies try first."""
-    space = SearchSpace(shape=table.shape, budget=table.budget)
-    rates = InitialDesign().rates(space.options.learning_rates)
-    return [space.suggest_published(name, rates) for name in space.published_that_fit()]
