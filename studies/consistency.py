@@ -134,9 +134,10 @@ class TrialFacts(CheckedRecords):
     def _leases(self) -> ExpectedAndFound:
         return [], [one.worker for one in self.attempts if one.ended_at is None and one.lease_expires_at <= self.now]
 
-    @must("its attempts must be {0}", needs_plan=False)
+    @must("its attempts must be numbered from 1 to {0}", needs_plan=False)
     def _numbers(self) -> ExpectedAndFound:
-        return [*range(1, self.trial.attempt + 1)], [one.attempt for one in self.attempts]
+        found = [one.attempt for one in self.attempts]
+        return self.trial.attempt, len(found) if found == [*range(1, len(found) + 1)] else found
 
     @must("the attempts of its readings must ascend, {0}", needs_plan=False)
     def _attempts_of_readings(self) -> ExpectedAndFound:
@@ -223,7 +224,7 @@ class TrialFacts(CheckedRecords):
 
     @must("its files must lie in the folders of its attempts")
     def _folders(self) -> ExpectedAndFound:
-        own = {(f"trial-{self.trial.number}", f"attempt-{place + 1}") for place in range(self.trial.attempt)}
+        own = {(f"trial-{self.trial.number}", f"attempt-{one.attempt}") for one in self.attempts}
         return [], [one.path for one in self.files if Path(one.path).parts[-3:-1] not in own]
 
 
@@ -252,10 +253,11 @@ class StudyFacts(CheckedRecords):
                 found.append(f"{one.rung} in place of {expected} at step {one.step} of trial {number}")
         return [], found
 
-    @must("every epoch must have its event, {0}")
+    @must("every epoch from 1 to {0} must have its event")
     def _epochs(self) -> ExpectedAndFound:
-        begun = [text.partition(" is ")[0] for text in self._texts(EventKind.TAKEOVER)]
-        return [f"keeper {number + 1}" for number in range(self.records.study.epoch)], begun
+        found = [text.partition(" is ")[0] for text in self._texts(EventKind.TAKEOVER)]
+        is_every_one = found == [f"keeper {number + 1}" for number in range(len(found))]
+        return self.records.study.epoch, len(found) if is_every_one else found
 
     @must("at least as many trials must have ended as a launch reported, {0}")
     def _ended(self) -> ExpectedAndFound:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
 
 from search_space.field_types import Name
 from studies.errors import StudiesError
@@ -138,9 +138,10 @@ class ConfirmationRecord:
 
     study: str
     top: int
-    against: tuple[str, ...]
-    seeds: tuple[int, ...]
-    contenders: tuple[Contender, ...]
+    # FailFast: a damaged list of a million entries is reported once
+    against: Annotated[tuple[str, ...], FailFast()]
+    seeds: Annotated[tuple[int, ...], FailFast()]
+    contenders: Annotated[tuple[Contender, ...], FailFast()]
     left_out: Mapping[str, str]
     most_parameters: int | None = None
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support.odd_values import SLOW, Damage, bounded, damages, huge_damages, problem_of, readers
+from support.odd_values import SLOW, Damage, bounded, damages, huge_damages, limited_memory, problem_of, readers
 from support.rotation import is_everything, seed
 from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
@@ -62,7 +62,8 @@ def test_odd_value_in_any_column_is_one_line_for_every_reader(whole, tmp_path):
     quick = [name for name in readers("", tmp_path, specification(tmp_path, "inline", 14)) if name not in SLOW]
     for one in planted:
         commands = () if is_everything() else (*quick, *([draw.choice(SLOW)] if draw.random() < 0.1 else []))
-        assert problems(one, whole, tmp_path / "odd", *commands) == []
+        with limited_memory(4 << 30):
+            assert problems(one, whole, tmp_path / "odd", *commands) == []
 
 
 @pytest.mark.slow
@@ -78,6 +79,16 @@ def test_huge_column_is_refused_within_time_and_memory(whole: Path, tmp_path: Pa
         )
         for command in names:
             assert bounded(60, 1 << 30, partial(problem_of, commands_by_name[command])) == "", f"{one.name}, {command}"
+
+
+@pytest.mark.parametrize(
+    "number", ["studies.epoch: 1e18", "trials.attempt: 1e18", "attempts.attempt: the largest integer"]
+)
+@pytest.mark.parametrize("command", ["verify", "launch", "merge"])
+def test_numbers_of_ledgers_are_never_counted_up_to(whole, tmp_path, number, command):
+    (one,) = (one for one in damages() if one.name == number)
+    commands_by_name = readers_of(one, whole, tmp_path / "odd")
+    assert bounded(20, 1 << 30, partial(problem_of, commands_by_name[command])) == ""
 
 
 @pytest.mark.parametrize("kind", ["an unknown key", "values that are words", "values that are lists"])

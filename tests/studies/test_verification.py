@@ -105,7 +105,7 @@ DAMAGE = {
     ),
     "its fingerprint must be that of its proposal, ": ("UPDATE trials SET fingerprint = 'f00' WHERE number = 7",),
     "its proposal must make a configuration; ": ("UPDATE trials SET proposal = '{}' WHERE number = 7",),
-    "trial 7: its attempts must be [1, 2]; got [1]": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
+    "trial 7: its attempts must be numbered from 1 to 2; got 1": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
 }
 
 

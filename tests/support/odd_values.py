@@ -97,8 +97,7 @@ def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
     if child == 0:
         found = "it raised"
         try:
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size,) * 2)
+            resource.setrlimit(resource.RLIMIT_AS, (_address_space() + size,) * 2)
             resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + seconds,) * 2)
             found = ask()
         finally:
@@ -106,6 +105,21 @@ def bounded(seconds: int, size: int, ask: Callable[[], str]) -> str:
             os._exit(1 if found else 0)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return f"it ended with {ended}" if ended else ""
+
+
+@contextlib.contextmanager
+def limited_memory(size: int) -> Iterator[None]:
+    """Limit the address space of this process to ``size`` bytes more than it has."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_address_space() + size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def readers(url: str, folder: Path, study: Specification) -> dict[str, Callable[[], object]]:

@@ -1,10 +1,12 @@
 """Confirmations in the ledger: studies of their own that name the study they confirm."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
-from studies.errors import ConfirmationError, StudiesError
+from studies.errors import ConfirmationError, DamagedError, StudiesError
 from studies.records import ConfirmationRecord, Contender, StudyKind, TrialState
 
 CONFIRMATION = ConfirmationRecord(
@@ -40,6 +42,14 @@ def test_confirmation_record_survives_the_ledger(kept, confirmation):
     assert kept.ledger.confirmation(confirmation) == CONFIRMATION
     with pytest.raises(ConfirmationError, match="'sst2' must be a confirmation; got a search study"):
         kept.ledger.confirmation(kept.ledger.study("sst2"))
+
+
+def test_list_of_a_confirmation_is_read_to_its_first_wrong_entry(kept, confirmation, tamper):
+    tamper(f"UPDATE confirmations SET contenders = '{json.dumps([1] * 10_000)}'")
+    with pytest.raises(DamagedError, match="must hold the request of a confirmation there; it is damaged") as error:
+        kept.ledger.confirmation(confirmation)
+    assert isinstance(error.value.__cause__, ValidationError)
+    assert error.value.__cause__.error_count() == 1
 
 
 def test_study_is_created_with_all_its_trials_or_not_at_all(kept, values):

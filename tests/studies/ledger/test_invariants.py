@@ -126,7 +126,7 @@ BREAKS = {
     ),
     "attempt missing": (
         f"DELETE FROM attempts WHERE attempt = 1 AND {attempt_of(3)}",
-        "trial 3: its attempts must be [1, 2]; got [2]",
+        "trial 3: its attempts must be numbered from 1 to 2; got [2]",
     ),
     "reading missing": (
         "DELETE FROM readings WHERE step = 20",
