@@ -10,16 +10,14 @@ of its own. Here d is a function like f that is independent of the scores. e_i i
 read with the loss, since both are measured on the same examples.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular  # type: ignore[import-untyped]
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 from studies.surrogate.hyperparameters import TRENDS, Hyperparameters, Priors, index_of
 from studies.surrogate.kernel import PointPairs, Points, variance
-from studies.surrogate.structure_distances import Array, Indices, StructureDistances
+from studies.surrogate.reading_arrays import Readings
+from studies.surrogate.structure_distances import Array, StructureDistances
 
 RUNG_VARIANCE = 1.0
 """Variance of the means of rungs, in squared spreads of the scores; trials that reach late rungs are better."""
@@ -30,48 +28,23 @@ _WIDEST = 4.0
 """Largest distance of a hyper-parameter from the median of its prior, in deviations."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readings:
-    """Standardized readings as arrays of length N.
-
-    Attributes:
-        points: Trained configurations, one row per reading.
-        trials: Trial identifiers.
-        rungs: Base-2 logarithms of the fractions of a full trial.
-        scores: Standardized scores, or negative losses.
-        errors: Standard errors; for a loss that of the score read with it, 0 if unknown.
-        slopes: Factors by which the warp shrinks all other noise; 1 without a warp.
-        are_losses: Whether each reading is a negative loss.
-    """
-
-    points: Points
-    trials: Indices
-    rungs: Array
-    scores: Array
-    errors: Array
-    slopes: Array
-    are_losses: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        """Return the number of readings."""
-        return len(self.scores)
-
-    def by_trial(self) -> tuple[Points, Indices]:
-        """Return the points of T trials, and for each reading the index of its trial, (N,)."""
-        _, firsts, places = np.unique(self.trials, return_index=True, return_inverse=True)
-        return self.points.take(firsts), places
-
-
 class KernelBlocks:
     """Covariance of readings as a function of the hyper-parameters.
 
     Kernels are computed between trials, (T, T), and expanded to their readings, (N, N).
     """
 
-    def __init__(self, readings: Readings, structures: StructureDistances) -> None:
-        """Compute all terms that do not depend on the hyper-parameters."""
+    def __init__(self, readings: Readings, points: Points, structures: StructureDistances) -> None:
+        """Compute all terms that do not depend on the hyper-parameters.
+
+        Args:
+            readings: Standardized readings.
+            points: Configurations of their trials, (T,), in the order of their indices.
+            structures: Distances between structures.
+        """
         self.readings = readings
-        points, places = readings.by_trial()
+        places = np.unique(readings.trials, return_inverse=True)[1]
+        self.trends = points.trends[places]
         self.pairs = PointPairs(points, points, structures)
         self.trial_indices = np.ix_(places, places)
         self.order = np.argsort(places, kind="stable")
@@ -129,7 +102,7 @@ class KernelBlocks:
         of_trials = self.pairs.kernel(values)
         covariance = self.covariance(values, of_trials)
         factor = cho_factor(covariance, lower=True, check_finite=False)
-        expected = self.readings.points.trends * values.trends * _gain(self.readings, values)[:, None]
+        expected = self.trends * values.trends * _gain(self.readings, values)[:, None]
         residuals = self.readings.scores - expected.sum(axis=1)
         solved = cho_solve(factor, residuals, check_finite=False)
         standard = (logarithms - priors.centres) / priors.deviations
@@ -166,9 +139,11 @@ def _gain(readings: Readings, values: Hyperparameters) -> Array:
     return np.where(readings.are_losses, values["loss.gain"], 1.0)
 
 
-def fit_hyperparameters(readings: Readings, structures: StructureDistances, priors: Priors) -> Hyperparameters:
+def fit_hyperparameters(
+    readings: Readings, points: Points, structures: StructureDistances, priors: Priors
+) -> Hyperparameters:
     """Return the maximum a posteriori hyper-parameters, found from the medians of their priors."""
-    blocks = KernelBlocks(readings, structures)
+    blocks = KernelBlocks(readings, points, structures)
     result = minimize(
         blocks.loss,
         priors.centres.copy(),
@@ -190,23 +165,27 @@ class GaussianProcess:
         log_likelihood: Logarithm of the density of the readings, up to a constant.
     """
 
-    def __init__(self, readings: Readings, structures: StructureDistances, values: Hyperparameters) -> None:
+    def __init__(
+        self, readings: Readings, points: Points, structures: StructureDistances, values: Hyperparameters
+    ) -> None:
         """Factorize the covariance of the readings; there may be none.
 
         Args:
             readings: Standardized readings.
+            points: Configurations of their trials, (T,), in the order of their indices.
             structures: Distances between structures.
             values: Hyper-parameters.
         """
         self.values = values
         self.readings = readings
+        self.points = points
         self._structures = structures
-        self.points, self._trial_indices = readings.by_trial()
-        blocks = KernelBlocks(readings, structures)
+        self._trial_indices = np.unique(readings.trials, return_inverse=True)[1]
+        blocks = KernelBlocks(readings, points, structures)
         self._kernel = blocks.pairs.kernel(values)
         covariance = blocks.covariance(values, self._kernel)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
-        residuals = readings.scores - _gain(readings, values) * (readings.points.trends @ values.trends)
+        residuals = readings.scores - _gain(readings, values) * (blocks.trends @ values.trends)
         self._weights = self._solve(self._solve(residuals), transposed=True)
         self.log_likelihood = float(-0.5 * residuals @ self._weights - np.log(np.diag(self._factor)).sum())
 
@@ -261,7 +240,6 @@ class GaussianProcess:
         known, count = self.readings, len(points)
         first = int(known.trials.max(initial=0)) + 1
         readings = Readings(
-            points=known.points.concatenate(points),
             trials=np.concatenate([known.trials, np.arange(first, first + count)]),
             rungs=np.concatenate([known.rungs, np.zeros(count)]),
             scores=np.concatenate([known.scores, self.mean(points)]),
@@ -269,4 +247,4 @@ class GaussianProcess:
             slopes=np.concatenate([known.slopes, np.ones(count)]),
             are_losses=np.concatenate([known.are_losses, np.zeros(count, dtype=np.bool_)]),
         )
-        return GaussianProcess(readings, self._structures, self.values)
+        return GaussianProcess(readings, self.points.concatenate(points), self._structures, self.values)

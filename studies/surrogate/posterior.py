@@ -1,6 +1,6 @@
 """Posterior of the scores of configurations at full length, on the scale of the scores."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -10,7 +10,7 @@ from studies.history.history import StudyHistory
 from studies.records import TrialRecord
 from studies.score_evidence import Estimate
 from studies.surrogate.features import Features
-from studies.surrogate.gaussian_process import GaussianProcess, Readings, fit_hyperparameters
+from studies.surrogate.gaussian_process import GaussianProcess, fit_hyperparameters
 from studies.surrogate.hyperparameters import SEARCH_PRIORS, Hyperparameters, Priors
 from studies.surrogate.kernel import Points
 from studies.surrogate.prior_mean import NO_EXPECTED_RATES, ExpectedRates, Rules, papers_log_odds
@@ -18,12 +18,23 @@ from studies.surrogate.process_mixture import ProcessMixture, mixed_marginals, m
 from studies.surrogate.reading_arrays import (
     FIRST_CHECKPOINT,
     LARGEST,
-    ReadingArrays,
     ReadingCollector,
-    thin,
-    with_losses,
+    Readings,
+    used_losses,
+    used_scores,
 )
-from studies.surrogate.score_warp import KNEE, NO_KNEE, Scale, StandardizedReadings, Units, standardize, unwarp
+from studies.surrogate.score_warp import (
+    KNEE,
+    NO_KNEE,
+    NO_SPREADS,
+    Kind,
+    Scale,
+    full_scale,
+    scales_of,
+    spreads_of,
+    standardize,
+    unwarp,
+)
 from studies.surrogate.structure_distances import Array, Indices, StructureDistances
 
 CHECKPOINT_GROWTH = 1.35
@@ -171,7 +182,7 @@ class SurrogateFitter:
         self._structures = StructureDistances()
         self._features: dict[str, Features] = {}
         self._collector = ReadingCollector()
-        self._last_fit: tuple[bytes, tuple[Hyperparameters, Units]] | None = None
+        self._last_fit: tuple[bytes, tuple[Hyperparameters, Mapping[Kind, float]]] | None = None
 
     def n_observed_trials(self, history: StudyHistory) -> int:
         """Return the number of trials with a reading."""
@@ -213,14 +224,15 @@ class SurrogateFitter:
     def _posterior(
         self,
         history: StudyHistory,
-        process_of: Callable[[Readings, StructureDistances, Hyperparameters], Process],
+        process_of: Callable[[Readings, Points, StructureDistances, Hyperparameters], Process],
         knee: float = KNEE,
     ) -> Posterior[Process]:
-        arrays = self._collector.collect(history)
-        values, units = self._fit(_ended(arrays, history), history)
-        readings, standard, _ = self._readings(arrays, history, Units() if self._fits_to is None else units, knee)
-        process = process_of(readings, self._structures, values)
-        return Posterior(process, standard.full, np.unique(readings.trials), self.points)
+        collected = self._collector.collect(history)
+        values, spreads = self._fit(_ended(collected, history), history)
+        scales = scales_of(collected, NO_SPREADS if self._fits_to is None else spreads, knee)
+        readings = _used(standardize(collected, scales))
+        process = process_of(readings, self._points_of(readings, history), self._structures, values)
+        return Posterior(process, full_scale(scales), np.unique(readings.trials), self.points)
 
     def with_pending(self, posterior: SearchPosterior, pending: Sequence[TrialRecord]) -> SearchPosterior:
         """Return the posterior with pending trials fantasized at their posterior means."""
@@ -233,50 +245,34 @@ class SurrogateFitter:
         """Return model features as arrays."""
         return Points.of(features, self._structures, self._expected_rates, self._rules)
 
-    def _fit(self, arrays: ReadingArrays, history: StudyHistory) -> tuple[Hyperparameters, Units]:
+    def _points_of(self, readings: Readings, history: StudyHistory) -> Points:
+        """Return the configurations of the trials of readings, in the order of their indices."""
+        return self.points([self.features(history[trial]) for trial in np.unique(readings.trials)])
+
+    def _fit(self, collected: Readings, history: StudyHistory) -> tuple[Hyperparameters, Mapping[Kind, float]]:
         """Return hyper-parameters fitted to the readings at the last checkpoint, and the spreads of those readings."""
-        count = arrays.trial_count
+        count = collected.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
-            return self._priors.medians, Units()
-        early = arrays.until(at)
+            return self._priors.medians, NO_SPREADS
+        early = collected.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
         if self._last_fit is None or self._last_fit[0] != key:
-            readings, scores, losses = self._readings(early, history, Units())
-            units = Units(scores=scores.units, losses=losses.units)
-            self._last_fit = key, (fit_hyperparameters(readings, self._structures, self._priors), units)
+            scales = scales_of(early)
+            readings = _used(standardize(early, scales))
+            points = self._points_of(readings, history)
+            fitted = fit_hyperparameters(readings, points, self._structures, self._priors)
+            self._last_fit = key, (fitted, spreads_of(scales))
         return self._last_fit[1]
 
-    def _readings(
-        self, arrays: ReadingArrays, history: StudyHistory, units: Units, knee: float = KNEE
-    ) -> tuple[Readings, StandardizedReadings, StandardizedReadings]:
-        """Return the readings of the process, and all standardized scores and losses."""
-        standard = standardize(arrays.scores, arrays.errors, arrays.rungs, units.scores, knee)
-        known = np.flatnonzero(np.isfinite(arrays.losses))
-        # negative, so that higher is better
-        negative = -arrays.losses[known]
-        losses = standardize(negative, np.zeros(len(known)), arrays.rungs[known], units.losses, knee)
-        with_loss = with_losses(arrays, standard.scores)
-        scored = thin(arrays, standard.scores, LARGEST - len(with_loss))
-        rows = np.concatenate([scored, with_loss])
-        trials, places = np.unique(arrays.trials[rows], return_inverse=True)
-        points = self.points([self.features(history[trial]) for trial in trials])
-        among = np.searchsorted(known, with_loss)
-        # of the same examples: in the units of the loss, not of the score
-        example_errors = standard.errors[with_loss] / standard.slopes[with_loss] * losses.slopes[among]
-        readings = Readings(
-            points=points.take(places),
-            trials=arrays.trials[rows],
-            rungs=arrays.rungs[rows],
-            scores=np.concatenate([standard.scores[scored], losses.scores[among]]),
-            errors=np.concatenate([standard.errors[scored], example_errors]),
-            slopes=np.concatenate([standard.slopes[scored], losses.slopes[among]]),
-            are_losses=np.arange(len(rows)) >= len(scored),
-        )
-        return readings, standard, losses
+
+def _used(standard: Readings) -> Readings:
+    """Return the standardized readings that a process is given: scores, then losses."""
+    losses = used_losses(standard)
+    return standard.take(np.concatenate([used_scores(standard, LARGEST - len(losses)), losses]))
 
 
-def _ended(arrays: ReadingArrays, history: StudyHistory) -> ReadingArrays:
+def _ended(collected: Readings, history: StudyHistory) -> Readings:
     """Return the readings of trials that have ended."""
     is_ended = np.array([one.state.is_terminal for one in history], dtype=np.bool_)
-    return arrays.take(np.flatnonzero(is_ended[arrays.trials]))
+    return collected.take(np.flatnonzero(is_ended[collected.trials]))

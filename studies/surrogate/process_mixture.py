@@ -13,9 +13,10 @@ from typing import Self
 
 import numpy as np
 
-from studies.surrogate.gaussian_process import GaussianProcess, Readings
+from studies.surrogate.gaussian_process import GaussianProcess
 from studies.surrogate.hyperparameters import Hyperparameters
 from studies.surrogate.kernel import Points
+from studies.surrogate.reading_arrays import Readings
 from studies.surrogate.structure_distances import Array, StructureDistances
 
 LARGEST_INTEGRATED = 64
@@ -45,22 +46,23 @@ class ProcessMixture:
     log_likelihood: float
 
     @classmethod
-    def of(cls, readings: Readings, structures: StructureDistances, fitted: Hyperparameters) -> Self:
+    def of(cls, readings: Readings, points: Points, structures: StructureDistances, fitted: Hyperparameters) -> Self:
         """Return the mixture around fitted hyper-parameters; these alone with many trials.
 
         Args:
             readings: Standardized readings.
+            points: Configurations of their trials, in the order of their indices.
             structures: Distances between structures.
             fitted: Hyper-parameters of the highest posterior density.
         """
-        factors = product(_SIGNALS, _TRIALS) if len(np.unique(readings.trials)) <= LARGEST_INTEGRATED else ()
+        factors = product(_SIGNALS, _TRIALS) if len(points) <= LARGEST_INTEGRATED else ()
         processes = []
         for signal, trial in factors:
             with suppress(np.linalg.LinAlgError):  # no density
                 values = fitted.with_amplitudes(signal=signal, trial=trial)
-                processes.append(GaussianProcess(readings, structures, values))
+                processes.append(GaussianProcess(readings, points, structures, values))
         if not processes:
-            processes = [GaussianProcess(readings, structures, fitted)]
+            processes = [GaussianProcess(readings, points, structures, fitted)]
         densities = np.array([process.log_likelihood for process in processes])
         weights = weights_of(densities)
         kept = np.flatnonzero(weights)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from itertools import islice, takewhile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from studies.history.history import Entry, StudyHistory, at_end
 from studies.history.noise import ScoreNoise, loss_of
@@ -13,42 +14,45 @@ from studies.surrogate.structure_distances import Array, Indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingArrays:
-    """Readings in the order of time, number and fraction.
+class Readings:
+    """Scores and losses as arrays of length N; in the order of time, number and fraction as they are collected.
+
+    A loss is a row of its own, right after the score that was read with it.
 
     Attributes:
-        trials: Index of the trial of each reading in the history, (N,).
-        rungs: Base-2 logarithms of the fractions, (N,).
-        scores: Scores, (N,).
-        errors: Standard errors, (N,).
-        losses: Validation losses, NaN where there is none, (N,).
-        firsts: Whether each reading is the first of its trial, (N,).
+        trials: Indices of the trials in the history.
+        rungs: Base-2 logarithms of the fractions of a full trial.
+        scores: Scores, or negative validation losses, so that higher is better.
+        errors: Standard errors, 0 if unknown; for a loss that of the score read with it.
+        slopes: Factors by which a warp shrinks all other noise; 1 without a warp.
+        are_losses: Whether each row is a loss.
     """
 
     trials: Indices
     rungs: Array
     scores: Array
     errors: Array
-    losses: Array
-    firsts: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    slopes: Array
+    are_losses: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        """Return the number of readings."""
+        """Return the number of rows."""
         return len(self.scores)
 
     @property
     def trial_count(self) -> int:
         """Number of trials with a reading."""
-        return int(self.firsts.sum())
+        return len(np.unique(self.trials))
 
-    def until(self, trials: int) -> "ReadingArrays":
-        """Return the readings up to the first one of the ``trials``-th observed trial."""
-        end = int(np.flatnonzero(self.firsts)[trials - 1]) + 1
-        return self.take(np.arange(end))
+    def until(self, trials: int) -> "Readings":
+        """Return the rows up to the first reading of the ``trials``-th observed trial."""
+        firsts = np.sort(np.unique(self.trials, return_index=True)[1])
+        end = int(firsts[trials - 1]) + 1
+        return self.take(np.arange(end + int(self.are_losses[end : end + 1].sum())))
 
-    def take(self, rows: Indices) -> "ReadingArrays":
+    def take(self, rows: Indices) -> "Readings":
         """Return some rows."""
-        return ReadingArrays(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+        return Readings(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
 
 
 FIRST_CHECKPOINT = 12
@@ -66,23 +70,22 @@ class ReadingCollector:
         self._noise: ScoreNoise | None = None
         self._rows: Array = np.zeros((0, _COLUMNS))
 
-    def collect(self, history: StudyHistory) -> ReadingArrays:
+    def collect(self, history: StudyHistory) -> Readings:
         """Return the readings of a history."""
         cached = self._cached_count(history)
         rest = _rows(history.entries(cached), cached, history.noise)
         table = np.concatenate([self._rows, rest]) if len(rest) else self._rows
         time, number, fraction, trial, score, error, loss = table.T
         order = np.lexsort((fraction, number, time))
-        trials = trial[order].astype(np.int64)
-        firsts = np.zeros(len(trials), dtype=np.bool_)
-        firsts[np.unique(trials, return_index=True)[1]] = True
-        return ReadingArrays(
-            trials=trials,
-            rungs=np.log2(fraction[order]),
-            scores=score[order],
-            errors=error[order],
-            losses=loss[order],
-            firsts=firsts,
+        rows = np.repeat(order, 1 + np.isfinite(loss[order]))
+        are_losses = np.diff(rows, prepend=-1) == 0
+        return Readings(
+            trials=trial[rows].astype(np.int64),
+            rungs=np.log2(fraction[rows]),
+            scores=np.where(are_losses, -loss[rows], score[rows]),
+            errors=error[rows],
+            slopes=np.ones(len(rows)),
+            are_losses=are_losses,
         )
 
     def _cached_count(self, history: StudyHistory) -> int:
@@ -117,37 +120,36 @@ _BEST, _NEWEST = 120, 80
 _FACTOR = 2654435761
 
 
-def with_losses(arrays: ReadingArrays, standard: Array) -> Indices:
-    """Return the rows whose losses are used beside their scores: the last ones of the best ``LARGEST_LOSSES`` trials.
+def used_losses(readings: Readings) -> Indices:
+    """Return the rows of the losses that are used: the last ones of the best ``LARGEST_LOSSES`` trials.
 
     Args:
-        arrays: All readings.
-        standard: Standardized scores.
+        readings: All standardized readings, as they were collected.
     """
-    known = np.flatnonzero(np.isfinite(arrays.losses))
-    trials, places = np.unique(arrays.trials[known][::-1], return_index=True)
-    last = known[len(known) - 1 - places]
-    return np.sort(last[np.lexsort((trials, -standard[last]))][:LARGEST_LOSSES])
+    losses = np.flatnonzero(readings.are_losses)
+    trials, places = np.unique(readings.trials[losses][::-1], return_index=True)
+    last = losses[len(losses) - 1 - places]
+    return np.sort(last[np.lexsort((trials, -readings.scores[last - 1]))][:LARGEST_LOSSES])
 
 
-def thin(arrays: ReadingArrays, standard: Array, largest: int = LARGEST) -> Indices:
-    """Return at most ``largest`` rows; earlier readings are dropped before whole trials are.
+def used_scores(readings: Readings, largest: int = LARGEST) -> Indices:
+    """Return at most ``largest`` rows of scores; earlier readings are dropped before whole trials are.
 
     Dropping trials by their scores would make the remaining ones look better than they are.
 
     Args:
-        arrays: All readings.
-        standard: Standardized scores; the last reading of a trial decides.
+        readings: All standardized readings; the last score of a trial decides.
         largest: Number of rows, at least 200.
     """
-    if len(arrays) <= largest:
-        return np.arange(len(arrays))
-    trials, places = np.unique(arrays.trials[::-1], return_index=True)
-    last = len(arrays) - 1 - places
+    rows = np.flatnonzero(~readings.are_losses)
+    if len(rows) <= largest:
+        return rows
+    trials, places = np.unique(readings.trials[rows][::-1], return_index=True)
+    last = rows[len(rows) - 1 - places]
     if len(last) < largest:
-        earlier = np.setdiff1d(np.arange(len(arrays)), last)
+        earlier = np.setdiff1d(rows, last)
         return np.union1d(last, earlier[len(last) - largest :])
-    best = last[np.lexsort((trials, -standard[last]))][:_BEST]
+    best = last[np.lexsort((trials, -readings.scores[last]))][:_BEST]
     kept = np.union1d(best, np.sort(last)[-_NEWEST:])
     others = last[np.argsort((trials * _FACTOR) % 2**32, kind="stable")]
     others = others[~np.isin(others, kept)]

@@ -10,10 +10,11 @@ below the knee, and estimates are averaged over scores with and without the warp
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from studies.surrogate.reading_arrays import Readings
 from studies.surrogate.structure_distances import Array
 
 KNEE = -4.0
@@ -65,79 +66,59 @@ def _below(scores: Array, knee: float) -> Array:
     return np.maximum(knee - scores, 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Units:
-    """Spreads fixed in advance, by rung; other rungs use the spread of their own readings.
+Kind = tuple[bool, float]
+"""Whether readings are losses, and their rung."""
 
-    Attributes:
-        scores: Spreads of scores.
-        losses: Spreads of losses.
-    """
-
-    scores: Mapping[float, float] = field(default_factory=dict)
-    losses: Mapping[float, float] = field(default_factory=dict)
+NO_SPREADS: Mapping[Kind, float] = {}
+"""Spreads known in advance where none is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandardizedReadings:
-    """Standardized, warped readings.
-
-    Attributes:
-        scores: Standardized scores, (N,).
-        errors: Standard errors, (N,).
-        slopes: Slopes of the warp, by which all noise shrinks, (N,).
-        scales: Scale of each rung.
-    """
-
-    scores: Array
-    errors: Array
-    slopes: Array
-    scales: Mapping[float, Scale]
-
-    @property
-    def full(self) -> Scale:
-        """Scale of the scores at full length, or of the last rung reached."""
-        return self.scales[max(self.scales)] if self.scales else Scale(0.0, 1.0)
-
-    @property
-    def units(self) -> dict[float, float]:
-        """Spread of every rung."""
-        return {rung: scale.spread for rung, scale in self.scales.items()}
+def spreads_of(scales: Mapping[Kind, Scale]) -> dict[Kind, float]:
+    """Return the spread of every kind."""
+    return {kind: scale.spread for kind, scale in scales.items()}
 
 
-def standardize(
-    scores: Array,
-    errors: Array,
-    rungs: Array,
-    units: Mapping[float, float] | None = None,
-    knee: float = KNEE,
-) -> StandardizedReadings:
-    """Return the readings standardized by rung and warped.
+def full_scale(scales: Mapping[Kind, Scale]) -> Scale:
+    """Return the scale of the scores at full length, or of the last rung reached."""
+    rungs = [rung for is_loss, rung in scales if not is_loss]
+    return scales[False, max(rungs)] if rungs else Scale(0.0, 1.0)
 
-    A rung with fewer than four readings takes the spread of the one with most. No spread is below the noise.
+
+def scales_of(readings: Readings, spreads: Mapping[Kind, float] = NO_SPREADS, knee: float = KNEE) -> dict[Kind, Scale]:
+    """Return the scale of every kind of readings.
+
+    A rung with fewer than four readings takes the spread of the one with most. No spread of scores is below the noise.
 
     Args:
-        scores: Scores, (N,).
-        errors: Standard errors, 0 where unknown, (N,).
-        rungs: Rungs, (N,).
-        units: Spreads of rungs that are known in advance.
+        readings: Readings, not standardized.
+        spreads: Spreads that are known in advance.
         knee: Standardized score below which scores are warped.
     """
-    if not len(scores):
-        return StandardizedReadings(scores=scores, errors=errors, slopes=np.ones(0), scales={})
-    kinds, sizes = np.unique(rungs, return_counts=True)
-    most = kinds[len(sizes) - 1 - int(np.argmax(sizes[::-1]))]
-    shown, noise, slopes, scales = np.empty_like(scores), np.empty_like(errors), np.empty_like(scores), {}
-    for rung, size in zip(kinds, sizes, strict=True):
-        here = rungs == rung
-        known = here if size >= _LEAST else rungs == most
-        spread = (units or {}).get(float(rung)) or _spread(scores[known], errors[known])
-        scale = Scale(float(np.median(scores[here])), spread, knee)
-        scales[float(rung)] = scale
-        standard = (scores[here] - scale.middle) / scale.spread
-        shown[here], slopes[here] = warp(standard, knee), warp_slope(standard, knee)
-        noise[here] = np.where(errors[here] > 0, errors[here] / scale.spread, UNKNOWN_ERROR) * slopes[here]
-    return StandardizedReadings(scores=shown, errors=noise, slopes=slopes, scales=scales)
+    scales = {}
+    for is_loss in (False, True):
+        here = readings.take(np.flatnonzero(readings.are_losses == is_loss))
+        noise = np.zeros(len(here)) if is_loss else here.errors
+        rungs, sizes = np.unique(here.rungs, return_counts=True)
+        for rung, size in zip(rungs, sizes, strict=True):
+            most = rungs[len(sizes) - 1 - int(np.argmax(sizes[::-1]))]
+            known, kind = here.rungs == (rung if size >= _LEAST else most), (is_loss, float(rung))
+            spread = spreads.get(kind) or _spread(here.scores[known], noise[known])
+            scales[kind] = Scale(float(np.median(here.scores[here.rungs == rung])), spread, knee)
+    return scales
+
+
+def standardize(readings: Readings, scales: Mapping[Kind, Scale]) -> Readings:
+    """Return readings as they were collected, standardized by kind and warped."""
+    scores, errors, slopes = (np.empty(len(readings)) for _ in range(3))
+    for (is_loss, rung), scale in scales.items():
+        here = (readings.are_losses == is_loss) & (readings.rungs == rung)
+        standard, known = (readings.scores[here] - scale.middle) / scale.spread, readings.errors[here]
+        scores[here], slopes[here] = warp(standard, scale.knee), warp_slope(standard, scale.knee)
+        errors[here] = np.where(known > 0, known / scale.spread, UNKNOWN_ERROR) * slopes[here]
+    losses = np.flatnonzero(readings.are_losses)
+    # of the same examples: in the units of the loss, not of the score
+    errors[losses] = errors[losses - 1] / slopes[losses - 1] * slopes[losses]
+    return replace(readings, scores=scores, errors=errors, slopes=slopes)
 
 
 def _spread(scores: Array, errors: Array) -> float:

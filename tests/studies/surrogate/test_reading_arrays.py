@@ -12,22 +12,19 @@ from studies.surrogate.posterior import SurrogateFitter, checkpoint
 from studies.surrogate.reading_arrays import (
     LARGEST,
     LARGEST_LOSSES,
-    ReadingArrays,
     ReadingCollector,
-    thin,
-    with_losses,
+    Readings,
+    used_losses,
+    used_scores,
 )
-from studies.surrogate.score_warp import KNEE, standardize, unwarp, warp, warp_slope
+from studies.surrogate.score_warp import KNEE, full_scale, scales_of, spreads_of, standardize, unwarp, warp, warp_slope
 
 
-def same(one: ReadingArrays, other: ReadingArrays) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name == "losses")
-        for name in ReadingArrays.__slots__
-    )
+def same(one: Readings, other: Readings) -> bool:
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in Readings.__slots__)
 
 
-def collected_from(trials: list[MeasuredTrial]) -> ReadingArrays:
+def collected_from(trials: list[MeasuredTrial]) -> Readings:
     return ReadingCollector().collect(history_of(trials))
 
 
@@ -51,7 +48,7 @@ def test_incremental_collection_equals_a_new_one(history):
 
 def test_many_readings_are_thinned_to_best_newest_and_sample(history):
     few = collected_from(history(50))
-    assert thin(few, few.scores).tolist() == list(range(len(few)))
+    assert used_scores(few).tolist() == list(range(len(few)))
     draw = random.Random(0)
     some = history(2)[1]
     trials = [
@@ -59,7 +56,7 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
         for number in range(3000)
     ]
     collected = collected_from(trials)
-    kept = set(collected.trials[thin(collected, collected.scores)].tolist())
+    kept = set(collected.trials[used_scores(collected)].tolist())
     best = set(np.argsort(-collected.scores)[:120].tolist())
     assert len(kept) == LARGEST
     assert best <= kept
@@ -71,7 +68,7 @@ def test_many_readings_are_thinned_to_best_newest_and_sample(history):
 def test_earlier_readings_go_before_any_trial_does(history):
     trials = history(250)
     collected = collected_from(trials)
-    kept = thin(collected, collected.scores)
+    kept = used_scores(collected)
     assert len(collected) > LARGEST == len(kept)
     kept_readings = collected.take(kept)
     assert set(kept_readings.trials.tolist()) == set(range(250))
@@ -83,29 +80,54 @@ def test_earlier_readings_go_before_any_trial_does(history):
     assert max(half[-50:]) == 2
 
 
+def scores_with(scores: list[float], errors: float, rungs: list[float]) -> Readings:
+    count = len(scores)
+    return Readings(
+        trials=np.arange(count),
+        rungs=np.array(rungs),
+        scores=np.array(scores),
+        errors=np.full(count, errors),
+        slopes=np.ones(count),
+        are_losses=np.zeros(count, dtype=np.bool_),
+    )
+
+
 def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
-    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8])
-    rungs = np.array([-1.0] * 5 + [0.0] * 2)
-    found = standardize(scores, np.full(7, 0.01), rungs)
-    assert found.scales[-1.0].middle == 0.3
-    assert found.scales[-1.0].spread == pytest.approx(0.14826)
-    assert found.full.middle == pytest.approx(0.85)
-    assert found.full.spread == found.scales[-1.0].spread  # two readings say nothing of a spread
-    np.testing.assert_allclose(found.scores[:5], (scores[:5] - 0.3) / 0.14826, rtol=1e-12)
+    readings = scores_with([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8], 0.01, [-1.0] * 5 + [0.0] * 2)
+    scales = scales_of(readings)
+    found = standardize(readings, scales)
+    assert scales[False, -1.0].middle == 0.3
+    assert scales[False, -1.0].spread == pytest.approx(0.14826)
+    assert full_scale(scales).middle == pytest.approx(0.85)
+    assert full_scale(scales).spread == scales[False, -1.0].spread  # two readings say nothing of a spread
+    np.testing.assert_allclose(found.scores[:5], (readings.scores[:5] - 0.3) / 0.14826, rtol=1e-12)
     np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
 
 
 def test_only_low_outliers_are_warped_with_their_noise():
-    scores = np.array([0.4, 0.41, 0.42, 0.43, 0.44, -5.0])
-    found = standardize(scores, np.full(6, 0.01), np.zeros(6))
-    middle, spread = found.full.middle, found.full.spread
-    np.testing.assert_array_equal(found.scores[:5], (scores[:5] - middle) / spread)
-    np.testing.assert_array_equal(found.errors[:5], 0.01 / spread)
+    readings = scores_with([0.4, 0.41, 0.42, 0.43, 0.44, -5.0], 0.01, [0.0] * 6)
+    scale = full_scale(scales_of(readings))
+    found = standardize(readings, scales_of(readings))
+    np.testing.assert_array_equal(found.scores[:5], (readings.scores[:5] - scale.middle) / scale.spread)
+    np.testing.assert_array_equal(found.errors[:5], 0.01 / scale.spread)
     np.testing.assert_array_equal(found.slopes[:5], 1.0)
-    below = KNEE - (-5.0 - middle) / spread
+    below = KNEE - (-5.0 - scale.middle) / scale.spread
     assert found.scores[5] == pytest.approx(KNEE - 0.5 * np.log1p(below / 5), rel=1e-12)
     assert found.slopes[5] == pytest.approx(0.5 / (5 + below), rel=1e-12)
-    assert found.errors[5] == pytest.approx(0.01 / spread * found.slopes[5], rel=1e-12)
+    assert found.errors[5] == pytest.approx(0.01 / scale.spread * found.slopes[5], rel=1e-12)
+
+
+def test_losses_have_scales_of_their_own_and_the_noise_of_their_scores(history):
+    trials = [one.changed(readings=[reading(0.5 + one.number / 100, loss=1.0 - one.number / 10)]) for one in history(6)]
+    collected = collected_from(trials)
+    assert collected.are_losses.tolist() == [False, True] * 6
+    assert collected.trials.tolist() == [number for number in range(6) for _ in range(2)]
+    assert collected.scores[1::2].tolist() == [-one.readings[0].metrics["validation_loss"] for one in trials]
+    scales = scales_of(collected)
+    assert {is_loss: one.middle for (is_loss, _), one in scales.items()} == pytest.approx({False: 0.525, True: -0.75})
+    found = standardize(collected, scales)
+    np.testing.assert_allclose(found.scores[1::2], found.scores[::2], rtol=1e-9)  # both are linear in the number
+    np.testing.assert_array_equal(found.errors[1::2], found.errors[::2])
 
 
 def test_warp_is_monotone_with_its_inverse_and_slope():
@@ -121,9 +143,9 @@ def test_warp_is_monotone_with_its_inverse_and_slope():
 
 
 def test_no_spread_is_below_the_noise():
-    found = standardize(np.full(6, 0.4), np.full(6, 0.02), np.zeros(6))
-    assert found.full.spread == 0.02
-    np.testing.assert_array_equal(found.scores, 0)
+    readings = scores_with([0.4] * 6, 0.02, [0.0] * 6)
+    assert full_scale(scales_of(readings)).spread == 0.02
+    np.testing.assert_array_equal(standardize(readings, scales_of(readings)).scores, 0)
 
 
 def test_checkpoints_grow_by_a_third():
@@ -149,14 +171,13 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
     first = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(early, 1e-4))
     # until the sixteenth trial was heard of, its own later reading aside
-    alone = ReadingCollector().collect(history_of(early, 1e-4)).until(16)
-    spreads = standardize(alone.scores, alone.errors, alone.rungs).units
+    spreads = spreads_of(scales_of(ReadingCollector().collect(history_of(early, 1e-4)).until(16)))
     for some in (early, [*early, *late]):
         found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(some, 1e-4))
-        assert found.scale.spread == spreads[0.0]
+        assert found.scale.spread == spreads[False, 0.0]
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
     usual = SurrogateFitter(encoding.features_of).posterior(history_of([*early, *late], 1e-4))
-    assert usual.scale.spread < 0.9 * spreads[0.0]
+    assert usual.scale.spread < 0.9 * spreads[False, 0.0]
     here, there = (one.process.readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
 
@@ -168,15 +189,15 @@ def test_last_losses_of_the_best_trials_are_collected(history):
 
     few = [with_loss(one, 0.5 if one.number % 2 else None) for one in history(12)]
     collected = collected_from(few)
-    rows = with_losses(collected, collected.scores)
+    rows = used_losses(collected)
     assert sorted(collected.trials[rows]) == [1, 3, 5, 7, 9, 11]
     for row in rows:
-        assert collected.losses[row] == 0.5
+        assert collected.scores[row] == -0.5
         assert collected.rungs[row] == collected.rungs[collected.trials == collected.trials[row]].max()
     many = [
         one.changed(number=number, readings=[reading(number / 1e3, loss=1.0)])
         for number, one in enumerate(few[:1] * (LARGEST_LOSSES + 20))
     ]
     collected = collected_from(many)
-    assert collected.trials[with_losses(collected, collected.scores)].tolist() == list(range(20, LARGEST_LOSSES + 20))
-    assert not len(with_losses(collected_from(history(12)), np.zeros(40)))
+    assert collected.trials[used_losses(collected)].tolist() == list(range(20, LARGEST_LOSSES + 20))
+    assert not len(used_losses(collected_from(history(12))))
