@@ -43,7 +43,7 @@ class KernelBlocks:
             structures: Distances between structures.
         """
         self.readings = readings
-        places = np.unique(readings.trials, return_inverse=True)[1]
+        self.places = places = np.unique(readings.trials, return_inverse=True)[1]
         self.trends = points.trends[places]
         self.pairs = PointPairs(points, points, structures)
         self.trial_indices = np.ix_(places, places)
@@ -180,8 +180,8 @@ class GaussianProcess:
         self.readings = readings
         self.points = points
         self._structures = structures
-        self._trial_indices = np.unique(readings.trials, return_inverse=True)[1]
         blocks = KernelBlocks(readings, points, structures)
+        self._places = blocks.places
         self._kernel = blocks.pairs.kernel(values)
         covariance = blocks.covariance(values, self._kernel)
         self._factor = cho_factor(covariance, lower=True, check_finite=False)[0] if len(readings) else covariance
@@ -201,7 +201,7 @@ class GaussianProcess:
 
     def _at_full_length(self, kernel: Array) -> Array:
         """Return the same from the kernel between trials and points, (T, M)."""
-        shared = kernel[self._trial_indices]
+        shared = kernel[self._places]
         distances = np.abs(self.readings.rungs)[:, None]
         decay_factors = _gain(self.readings, self.values)[:, None] * np.exp(-self.values["decay"] * distances)
         same_rung = (distances == 0) & ~self.readings.are_losses[:, None]

@@ -26,12 +26,10 @@ from studies.surrogate.reading_arrays import (
 from studies.surrogate.score_warp import (
     KNEE,
     NO_KNEE,
-    NO_SPREADS,
     Kind,
     Scale,
     full_scale,
     scales_of,
-    spreads_of,
     standardize,
     unwarp,
 )
@@ -182,7 +180,7 @@ class SurrogateFitter:
         self._structures = StructureDistances()
         self._features: dict[str, Features] = {}
         self._collector = ReadingCollector()
-        self._last_fit: tuple[bytes, tuple[Hyperparameters, Mapping[Kind, float]]] | None = None
+        self._last_fit: tuple[bytes, tuple[Hyperparameters, Mapping[Kind, Scale]]] | None = None
 
     def n_observed_trials(self, history: StudyHistory) -> int:
         """Return the number of trials with a reading."""
@@ -228,8 +226,8 @@ class SurrogateFitter:
         knee: float = KNEE,
     ) -> Posterior[Process]:
         collected = self._collector.collect(history)
-        values, spreads = self._fit(_ended(collected, history), history)
-        scales = scales_of(collected, NO_SPREADS if self._fits_to is None else spreads, knee)
+        values, fitted_scales = self._fit(_ended(collected, history), history)
+        scales = scales_of(collected, None if self._fits_to is None else fitted_scales, knee)
         readings = _used(standardize(collected, scales))
         process = process_of(readings, self._points_of(readings, history), self._structures, values)
         return Posterior(process, full_scale(scales), np.unique(readings.trials), self.points)
@@ -249,12 +247,12 @@ class SurrogateFitter:
         """Return the configurations of the trials of readings, in the order of their indices."""
         return self.points([self.features(history[trial]) for trial in np.unique(readings.trials)])
 
-    def _fit(self, collected: Readings, history: StudyHistory) -> tuple[Hyperparameters, Mapping[Kind, float]]:
-        """Return hyper-parameters fitted to the readings at the last checkpoint, and the spreads of those readings."""
+    def _fit(self, collected: Readings, history: StudyHistory) -> tuple[Hyperparameters, Mapping[Kind, Scale]]:
+        """Return hyper-parameters fitted to the readings at the last checkpoint, and the scales of those readings."""
         count = collected.trial_count
         at = checkpoint(count if self._fits_to is None else min(count, self._fits_to))
         if at is None:
-            return self._priors.medians, NO_SPREADS
+            return self._priors.medians, {}
         early = collected.until(at)
         key = early.scores.tobytes() + early.trials.tobytes()
         if self._last_fit is None or self._last_fit[0] != key:
@@ -262,7 +260,7 @@ class SurrogateFitter:
             readings = _used(standardize(early, scales))
             points = self._points_of(readings, history)
             fitted = fit_hyperparameters(readings, points, self._structures, self._priors)
-            self._last_fit = key, (fitted, spreads_of(scales))
+            self._last_fit = key, (fitted, scales)
         return self._last_fit[1]
 
 

@@ -69,14 +69,6 @@ def _below(scores: Array, knee: float) -> Array:
 Kind = tuple[bool, float]
 """Whether readings are losses, and their rung."""
 
-NO_SPREADS: Mapping[Kind, float] = {}
-"""Spreads known in advance where none is."""
-
-
-def spreads_of(scales: Mapping[Kind, Scale]) -> dict[Kind, float]:
-    """Return the spread of every kind."""
-    return {kind: scale.spread for kind, scale in scales.items()}
-
 
 def full_scale(scales: Mapping[Kind, Scale]) -> Scale:
     """Return the scale of the scores at full length, or of the last rung reached."""
@@ -84,14 +76,14 @@ def full_scale(scales: Mapping[Kind, Scale]) -> Scale:
     return scales[False, max(rungs)] if rungs else Scale(0.0, 1.0)
 
 
-def scales_of(readings: Readings, spreads: Mapping[Kind, float] = NO_SPREADS, knee: float = KNEE) -> dict[Kind, Scale]:
+def scales_of(readings: Readings, known: Mapping[Kind, Scale] | None = None, knee: float = KNEE) -> dict[Kind, Scale]:
     """Return the scale of every kind of readings.
 
     A rung with fewer than four readings takes the spread of the one with most. No spread of scores is below the noise.
 
     Args:
         readings: Readings, not standardized.
-        spreads: Spreads that are known in advance.
+        known: Scales with the spreads to use, where they have the kind.
         knee: Standardized score below which scores are warped.
     """
     scales = {}
@@ -99,10 +91,11 @@ def scales_of(readings: Readings, spreads: Mapping[Kind, float] = NO_SPREADS, kn
         here = readings.take(np.flatnonzero(readings.are_losses == is_loss))
         noise = np.zeros(len(here)) if is_loss else here.errors
         rungs, sizes = np.unique(here.rungs, return_counts=True)
+        _, most = max(zip(sizes, rungs, strict=True), default=(0, 0.0))
         for rung, size in zip(rungs, sizes, strict=True):
-            most = rungs[len(sizes) - 1 - int(np.argmax(sizes[::-1]))]
-            known, kind = here.rungs == (rung if size >= _LEAST else most), (is_loss, float(rung))
-            spread = spreads.get(kind) or _spread(here.scores[known], noise[known])
+            kind, among = (is_loss, float(rung)), here.rungs == (rung if size >= _LEAST else most)
+            own = (known or {}).get(kind)
+            spread = _spread(here.scores[among], noise[among]) if own is None else own.spread
             scales[kind] = Scale(float(np.median(here.scores[here.rungs == rung])), spread, knee)
     return scales
 

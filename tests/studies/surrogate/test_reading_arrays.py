@@ -17,7 +17,7 @@ from studies.surrogate.reading_arrays import (
     used_losses,
     used_scores,
 )
-from studies.surrogate.score_warp import KNEE, full_scale, scales_of, spreads_of, standardize, unwarp, warp, warp_slope
+from studies.surrogate.score_warp import KNEE, full_scale, scales_of, standardize, unwarp, warp, warp_slope
 
 
 def same(one: Readings, other: Readings) -> bool:
@@ -130,6 +130,29 @@ def test_losses_have_scales_of_their_own_and_the_noise_of_their_scores(history):
     np.testing.assert_array_equal(found.errors[1::2], found.errors[::2])
 
 
+def test_noise_of_a_loss_shrinks_by_its_own_slope(history):
+    trials = [
+        one.changed(readings=[reading(-9.0 if one.number == 5 else 0.5 + one.number / 100, loss=one.number / 10)])
+        for one in history(6)
+    ]
+    collected = collected_from(trials)
+    scales = scales_of(collected)
+    found = standardize(collected, scales)
+    noise = collected.errors[0] / scales[False, 0.0].spread
+    assert found.slopes[10] < 0.1 < found.slopes[11] == 1.0
+    np.testing.assert_allclose(found.errors[[0, 1, 10, 11]], noise * found.slopes[[0, 1, 10, 11]], rtol=1e-9)
+
+
+def test_losses_follow_their_own_scores_in_time(history):
+    trials = [
+        one.changed(ended_at=ended_at(9 - one.number), readings=[reading(one.number, loss=loss)])
+        for one, loss in zip(history(4), (10.0, None, 30.0, None), strict=True)
+    ]
+    collected = collected_from(trials)
+    assert collected.trials.tolist() == [3, 2, 2, 1, 0, 0]
+    assert collected.scores.tolist() == [3, 2, -30, 1, 0, -10]
+
+
 def test_warp_is_monotone_with_its_inverse_and_slope():
     scores = np.concatenate([-np.geomspace(1e5, 1e-5, 4001) + KNEE, np.linspace(KNEE, 5, 901)])
     modelled = warp(scores)
@@ -171,13 +194,13 @@ def test_later_readings_use_the_spread_of_the_amplitudes(encoding, history):
     late = [near(one, 0.1) for one in trials[16:]]  # as of a search that has found its favourites
     first = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(early, 1e-4))
     # until the sixteenth trial was heard of, its own later reading aside
-    spreads = spreads_of(scales_of(ReadingCollector().collect(history_of(early, 1e-4)).until(16)))
+    scales = scales_of(ReadingCollector().collect(history_of(early, 1e-4)).until(16))
     for some in (early, [*early, *late]):
         found = SurrogateFitter(encoding.features_of, fits_to=16).posterior(history_of(some, 1e-4))
-        assert found.scale.spread == spreads[False, 0.0]
+        assert found.scale.spread == scales[False, 0.0].spread
         np.testing.assert_array_equal(found.process.values.logarithms, first.process.values.logarithms)
     usual = SurrogateFitter(encoding.features_of).posterior(history_of([*early, *late], 1e-4))
-    assert usual.scale.spread < 0.9 * spreads[False, 0.0]
+    assert usual.scale.spread < 0.9 * scales[False, 0.0].spread
     here, there = (one.process.readings for one in (found, usual))
     assert np.ptp(here.scores[here.are_losses]) < 0.9 * np.ptp(there.scores[there.are_losses])
 
