@@ -105,6 +105,9 @@ DAMAGE = {
     ),
     "its fingerprint must be that of its proposal, ": ("UPDATE trials SET fingerprint = 'f00' WHERE number = 7",),
     "its proposal must make a configuration; ": ("UPDATE trials SET proposal = '{}' WHERE number = 7",),
+    "every epoch from 1 to 1 must have its event; got ['keeper 2']": (
+        "UPDATE events SET text = 'keeper 2 is another' WHERE kind = 'takeover'",
+    ),
     "trial 7: its attempts must be numbered from 1 to 2; got 1": ("UPDATE trials SET attempt = 2 WHERE number = 7",),
 }
 
