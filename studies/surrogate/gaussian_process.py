@@ -49,7 +49,9 @@ class KernelBlocks:
         self.trial_indices = np.ix_(places, places)
         self.order = np.argsort(places, kind="stable")
         self.firsts = np.flatnonzero(np.diff(places[self.order], prepend=-1))
-        self.rung_distances = np.abs(readings.rungs[:, None] - readings.rungs[None, :])
+        distinct, self.rung_places = np.unique(readings.rungs, return_inverse=True)
+        self.distinct_distances = np.abs(distinct[:, None] - distinct[None, :])
+        self.rung_distances = self.between_rungs(self.distinct_distances)
         self.same_trial = (readings.trials[:, None] == readings.trials[None, :]).astype(np.float64)
         are_losses = readings.are_losses
         same_kind = are_losses[:, None] == are_losses[None, :]
@@ -65,6 +67,14 @@ class KernelBlocks:
         """Return the kernel between readings, (N, N), from that between trials, (T, T)."""
         return np.asarray(of_trials[self.trial_indices])
 
+    def between_rungs(self, of_distinct: Array) -> Array:
+        """Return a matrix between readings, (N, N), from that between the distinct rungs."""
+        return np.asarray(of_distinct[np.ix_(self.rung_places, self.rung_places)])
+
+    def decay(self, values: Hyperparameters) -> Array:
+        """Return the decay of the kernel with the distance of rungs, (N, N)."""
+        return self.between_rungs(np.exp(-values["decay"] * self.distinct_distances))
+
     def sum_by_trial(self, matrix: Array) -> Array:
         """Return the sums of a matrix of readings over the readings of each trial, (T, T)."""
         ordered = matrix[np.ix_(self.order, self.order)]
@@ -73,11 +83,12 @@ class KernelBlocks:
     def decay_factors(self, values: Hyperparameters) -> Array:
         """Return the factor of the kernel by rungs and by kinds of readings, (N, N)."""
         own = values["loss.own"] ** 2 * (self.losses_of_two == 2)
-        return np.asarray((self.loss_gain_factors(values) + own) * np.exp(-values["decay"] * self.rung_distances))
+        return np.asarray((self.loss_gain_factors(values) + own) * self.decay(values))
 
     def loss_gain_factors(self, values: Hyperparameters) -> Array:
         """Return the factor of terms shared with the scores: the loss gain once for each loss of the pair, (N, N)."""
-        return np.asarray(values["loss.gain"] ** self.losses_of_two)
+        gains = _gain(self.readings, values)
+        return np.outer(gains, gains)
 
     def covariance(self, values: Hyperparameters, of_trials: Array) -> Array:
         """Return the covariance of the readings, (N, N), from the kernel of their trials, (T, T)."""
@@ -94,7 +105,8 @@ class KernelBlocks:
 
     def shared_example_noise(self, values: Hyperparameters) -> Array:
         """Return the covariance of losses, and of a loss and its score, by the noise of the same examples, (N, N)."""
-        return np.asarray(self.example_noise * values["loss.example_noise"] ** self.losses_of_two)
+        shares = np.where(self.readings.are_losses, values["loss.example_noise"], 1.0)
+        return np.asarray(self.example_noise * np.outer(shares, shares))
 
     def loss(self, logarithms: Array, priors: Priors) -> tuple[float, Array]:
         """Return the negative log posterior of the hyper-parameters and its gradient."""
@@ -115,7 +127,7 @@ class KernelBlocks:
 
     def _slopes(self, values: Hyperparameters, adjoint: Array, kernel: Array) -> Array:
         decay_factors, loss_gains = self.decay_factors(values), self.loss_gain_factors(values)
-        decay = np.exp(-values["decay"] * self.rung_distances)
+        decay = self.decay(values)
         are_losses, diagonal = self.readings.are_losses, np.diag(adjoint) * self.readings.slopes**2
         slopes = self.pairs.slopes(values, self.sum_by_trial(adjoint * decay_factors))
         slopes[index_of("decay")] = -values["decay"] * (adjoint * decay_factors * self.rung_distances * kernel).sum()
