@@ -22,6 +22,15 @@ Entry = tuple[TrialRecord, tuple[Reading, ...]]
 """A trial and its readings."""
 
 
+class _TrialBlock(tuple[Entry, ...]):
+    """Consecutive trials that histories share."""
+
+    @cached_property
+    def fingerprints(self) -> frozenset[str]:
+        """Fingerprints of the trials."""
+        return frozenset(trial.fingerprint for trial, _ in self)
+
+
 @dataclass(frozen=True, eq=False)
 class StudyHistory(Sequence[TrialRecord]):
     """Trials of a study in their newest state, in the order of their numbers, with their readings.
@@ -31,7 +40,7 @@ class StudyHistory(Sequence[TrialRecord]):
     """
 
     noise: ScoreNoise = _NO_NOISE
-    _blocks: tuple[tuple[Entry, ...], ...] = field(default=(), repr=False)
+    _blocks: tuple[_TrialBlock, ...] = field(default=(), repr=False)
     _scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -46,7 +55,7 @@ class StudyHistory(Sequence[TrialRecord]):
             noise: Precision of the readings.
         """
         entries = [(trial, tuple(readings.get(trial.number, ()))) for trial in trials]
-        blocks = tuple(tuple(entries[begin : begin + BLOCK]) for begin in range(0, len(entries), BLOCK))
+        blocks = tuple(_TrialBlock(entries[begin : begin + BLOCK]) for begin in range(0, len(entries), BLOCK))
         scores: dict[int, list[float]] = {}
         for trial, of_trial in entries:
             for one in of_trial if trial.replicate_of is None else ():
@@ -89,6 +98,10 @@ class StudyHistory(Sequence[TrialRecord]):
         """Return the scores of all trials but replicates at a step, in ascending order."""
         return self._scores.get(step, ())
 
+    def has_fingerprint(self, fingerprint: str) -> bool:
+        """Return whether a trial has a fingerprint."""
+        return any(fingerprint in block.fingerprints for block in self._blocks)
+
     def _entry(self, number: int) -> Entry:
         block, place = divmod(range(len(self))[number], BLOCK)
         return self._blocks[block][place]
@@ -107,7 +120,7 @@ class StudyHistory(Sequence[TrialRecord]):
         for trial in trials:
             is_open = bool(blocks) and len(blocks[-1]) < BLOCK
             last = blocks[-1] if is_open else ()
-            blocks = (*(blocks[:-1] if is_open else blocks), (*last, (trial, ())))
+            blocks = (*(blocks[:-1] if is_open else blocks), _TrialBlock((*last, (trial, ()))))
         return replace(self, _blocks=blocks)
 
     def changed(self, number: int, **fields: Any) -> "StudyHistory":
@@ -141,7 +154,7 @@ class StudyHistory(Sequence[TrialRecord]):
     def _with(self, number: int, entry: Entry, **changed: Any) -> "StudyHistory":
         block, place = divmod(range(len(self))[number], BLOCK)
         old = self._blocks[block]
-        new = (*old[:place], entry, *old[place + 1 :])
+        new = _TrialBlock((*old[:place], entry, *old[place + 1 :]))
         return replace(self, _blocks=(*self._blocks[:block], new, *self._blocks[block + 1 :]), **changed)
 
 

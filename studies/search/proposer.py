@@ -109,10 +109,9 @@ class Proposer:
                 return None
         if starts:
             return next(iter(starts.values()))
-        tried = {trial.fingerprint for trial in history}
         for method in published:
             first = self._published(method)
-            if isinstance(first, Candidate) and first.fingerprint not in tried:
+            if isinstance(first, Candidate) and not history.has_fingerprint(first.fingerprint):
                 return first
             self.left_out[method] = first if isinstance(first, str) else "another trial is the same."
         return None
@@ -132,7 +131,7 @@ class Proposer:
         """Return a new proposal of the sampler; see `propose`."""
         if not self.space.is_searched:
             raise SpaceExhausted("the study has nothing but its published methods.")
-        number, tried = len(history), {trial.fingerprint for trial in history}
+        number = len(history)
         states = [one.state for one in self._visible(history)] if self._sampler.startup else []
         is_early = states.count(TrialState.COMPLETE) + states.count(TrialState.PRUNED) < self._sampler.startup
         for retry in range(MAX_REPEATS):
@@ -146,7 +145,7 @@ class Proposer:
             trial = storage.study(sampler).ask()
             candidate = sampler.candidate if isinstance(sampler, FactoredSampler) else None
             candidate = self.space.suggest(trial) if candidate is None else candidate
-            if candidate.fingerprint not in tried:
+            if not history.has_fingerprint(candidate.fingerprint):
                 return candidate
         raise SpaceExhausted(f"{MAX_REPEATS} proposals in a row had been tried before.")
 

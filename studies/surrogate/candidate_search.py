@@ -154,21 +154,20 @@ class FactoredSearch:
     def _candidate(self, history: StudyHistory, number: int, retry: int) -> Candidate | None:
         """Return a candidate without a learning rate of the head or a dropout, which the model leaves out."""
         draw = random.Random(hashed_seed("factored", self.seed, number, retry, bits=64))
-        tried = {one.fingerprint for one in history}
         settings = self._settings
         kind = draw.random()
         n_observed = self._surrogate.n_observed_trials(history)
         if self.space.options.methods:
             is_random = n_observed < settings.startup or kind < settings.random_fraction
-            return self._of_methods(draw, history, tried, is_random=is_random)
+            return self._of_methods(draw, history, is_random=is_random)
         if n_observed >= settings.startup and kind >= settings.random_fraction:
             posterior = self._posterior(history)
             is_retuned = kind < settings.random_fraction + settings.retuned_fraction
             for propose in (self._retuned, self._best) if is_retuned else (self._best,):
-                candidate = propose(draw, history, posterior, tried)
+                candidate = propose(draw, history, posterior)
                 if candidate is not None:
                     return candidate
-        return self._random(draw, history, tried, is_stratified=n_observed < settings.startup)
+        return self._random(draw, history, is_stratified=n_observed < settings.startup)
 
     def _posterior(self, history: StudyHistory) -> SearchPosterior:
         posterior = self._surrogate.posterior(history)
@@ -179,19 +178,15 @@ class FactoredSearch:
             self._encoded[trial.fingerprint] = self._encoding.encode(trial)
         return self._encoded[trial.fingerprint]
 
-    def _random(
-        self, draw: random.Random, history: StudyHistory, tried: set[str], *, is_stratified: bool
-    ) -> Candidate | None:
+    def _random(self, draw: random.Random, history: StudyHistory, *, is_stratified: bool) -> Candidate | None:
         used = [one.forms for one in history] if is_stratified else None
         for _ in range(_PATIENCE):
             candidate = self._encoding.candidate(self._random_candidates.draw(draw, used))
-            if candidate.fingerprint not in tried:
+            if not history.has_fingerprint(candidate.fingerprint):
                 return candidate
         return None
 
-    def _best(
-        self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior, tried: set[str]
-    ) -> Candidate | None:
+    def _best(self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior) -> Candidate | None:
         """Return the candidate with the best acquisition value among many children of good parents."""
         trials, observed = self._observed(history, posterior)
         ranked = np.argsort(-self._size_objective.rank_values(*observed), kind="stable")[:_PARENTS]
@@ -209,7 +204,7 @@ class FactoredSearch:
         values = self._acquisition(points, self._size_objective.of_encoded(children), posterior, observed)
         # structures that were tried often come last
         values = _moved_last(values, _trials_per_structure(points, posterior) >= most)
-        return self._first_new(values, lambda place: self._encoding.candidate(children[place]), tried)
+        return self._first_new(values, lambda place: self._encoding.candidate(children[place]), history)
 
     def _observed(
         self, history: StudyHistory, posterior: SearchPosterior
@@ -229,9 +224,7 @@ class FactoredSearch:
         values = self._size_objective.log_gain(*posterior.process.predict(points), sizes, observed)
         return _moved_last(values, np.asarray(nearly_equal(points, posterior.process.points).any(axis=1)))
 
-    def _retuned(
-        self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior, tried: set[str]
-    ) -> Candidate | None:
+    def _retuned(self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior) -> Candidate | None:
         """Return a published structure at the learning rates with the best acquisition value."""
         published = {one.method: one for one in history if one.method is not None}
         features_of = {method: self._surrogate.features(one) for method, one in published.items()}
@@ -244,11 +237,9 @@ class FactoredSearch:
         points = posterior.points([features for _, features in proposals])
         sizes = self._size_objective.of_trials([published[method] for method, _ in proposals])
         values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
-        return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), tried)
+        return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), history)
 
-    def _of_methods(
-        self, draw: random.Random, history: StudyHistory, tried: set[str], *, is_random: bool
-    ) -> Candidate | None:
+    def _of_methods(self, draw: random.Random, history: StudyHistory, *, is_random: bool) -> Candidate | None:
         """Return a random candidate of the methods with the fewest trials, or the best of many of all methods."""
         counts = Counter(one.method for one in history)
         methods = sorted(self.space.options.methods, key=counts.__getitem__)
@@ -257,18 +248,18 @@ class FactoredSearch:
             for place in range(_OF_METHODS)
         )
         if is_random:
-            return next((one for one in drawn if one.fingerprint not in tried), None)
+            return next((one for one in drawn if not history.has_fingerprint(one.fingerprint)), None)
         posterior, candidates = self._posterior(history), [*drawn]
         points = posterior.points([self._encoding.features_of(one) for one in candidates])
         sizes = self._size_objective.of_trials(candidates)
         values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
-        return self._first_new(values, candidates.__getitem__, tried)
+        return self._first_new(values, candidates.__getitem__, history)
 
     @staticmethod
-    def _first_new(values: Array, candidate_of: Callable[[int], Candidate], tried: set[str]) -> Candidate | None:
+    def _first_new(values: Array, candidate_of: Callable[[int], Candidate], history: StudyHistory) -> Candidate | None:
         for place in np.argsort(-values, kind="stable"):
             candidate = candidate_of(int(place))
-            if candidate.fingerprint not in tried:
+            if not history.has_fingerprint(candidate.fingerprint):
                 return candidate
         return None
 

@@ -92,6 +92,20 @@ def test_an_earlier_history_stays_as_it_was(three):
     assert three.counts[TrialState.RUNNING] == 3
 
 
+def test_fingerprints_are_those_of_all_trials_of_this_history(running):
+    names = [f"trial {number}" for number in range(BLOCK + 2)]
+    numbered = [replace(running, number=number, fingerprint=name) for number, name in enumerate(names)]
+    first, last = StudyHistory().added(numbered[:-1]), numbered[-1]
+    assert not StudyHistory().has_fingerprint(names[0])
+    for history in (first.added([last]), first.added([last]).changed(BLOCK, steps=1), StudyHistory.of(numbered, {})):
+        assert all(history.has_fingerprint(name) for name in names)
+        assert not history.has_fingerprint("trial")
+    other = first.added([replace(last, fingerprint="another")])
+    found = [one.has_fingerprint(names[-1]) for one in (first, other)]
+    assert found == [False, False]
+    assert other.has_fingerprint("another")
+
+
 def test_only_the_block_of_a_changed_trial_is_made_anew(running):
     records = [replace(running, number=number) for number in range(2 * BLOCK + 10)]
     history = StudyHistory.of(records, {BLOCK: [report(BLOCK, 4, 0.1).reading]})  # type: ignore[dict-item]
