@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 _WIDE = (
     "trial",
-    "test_median",
     "optimism",
     "stored_parameters",
     "budget_fraction",
     "attention_learning_rate",
     "ffn_learning_rate",
 )
-_MIDDLE = ("description", "p_value")
-_OF_STEPS = ("label", "test_deviation", "test_median", "p_value")
+_MIDDLE = ("description", "test_lowest", "p_value")
+_OF_STEPS = ("label", "test_deviation", "test_lowest", "p_value")
 _MIDDLE_WIDTH, _FULL_WIDTH = 100, 160
 
 

@@ -17,7 +17,7 @@ _FORMATS: Mapping[str, str] = {
     **dict.fromkeys(("share", "of_budget"), ".0%"),
     **dict.fromkeys(("gain", "difference"), "+.4f"),
     **dict.fromkeys(("best_rate", "from", "to", "attention_learning_rate", "ffn_learning_rate"), ".1e"),
-    **dict.fromkeys(("validation_score", "test_mean", "test_median", "test_deviation"), ".4f"),
+    **dict.fromkeys(("validation_score", "test_mean", "test_lowest", "test_deviation"), ".4f"),
     **dict.fromkeys(("mean", "deviation", "optimism"), ".4f"),
     **dict.fromkeys(("p_value", "adjusted_p"), ".2g"),
     "budget_fraction": ".1%",

@@ -64,7 +64,7 @@ class ContenderResult(Contender):
         return {
             "test_mean": told.mean if told else None,
             "test_deviation": told.deviation if told else None,
-            "test_median": told.median if told else None,
+            "test_lowest": told.lowest if told else None,
             "seeds": len(self.measured),
         }
 

@@ -45,20 +45,21 @@ class Spread:
 
     Attributes:
         deviation: Standard deviation with n - 1; None for a single score.
+        lowest: Score of the worst seed.
     """
 
     mean: float
     deviation: float | None
-    median: float
+    lowest: float
 
 
 def spread(scores: Sequence[float]) -> Spread | None:
-    """Return mean, standard deviation and median; None without a score."""
+    """Return mean, standard deviation and lowest score; None without a score."""
     if not scores:
         return None
     values = np.asarray(scores, dtype=np.float64)
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
-    return Spread(mean=float(values.mean()), deviation=deviation, median=float(np.median(values)))
+    return Spread(mean=float(values.mean()), deviation=deviation, lowest=float(values.min()))
 
 
 def mean_interval(scores: Sequence[float]) -> tuple[float, float] | None:

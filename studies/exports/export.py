@@ -272,7 +272,7 @@ def _confirmation(ledger: Ledger, study: StudyRecord, number: int) -> tuple[str,
             if contender.trial == number and contender.spread is not None:
                 told, seeds = contender.spread, len(contender.measured)
                 deviation = "" if told.deviation is None else f", standard deviation {told.deviation:.4f}"
-                found = f"mean {told.mean:.4f}{deviation}, median {told.median:.4f}"
+                found = f"mean {told.mean:.4f}{deviation}, lowest {told.lowest:.4f}"
                 lines.append(f"Test {measure(result.metric)} over {seeds} fresh seeds: {found}.")
         if result.winner.trial == number:
             lines += verdict_sentences(result)

@@ -116,10 +116,10 @@ def test_bootstrap_of_many_pairs_is_nearly_normal():
     assert paired_interval(first, second) == pytest.approx(expected, abs=0.06 * half)
 
 
-def test_a_spread_is_mean_deviation_and_median():
-    found, reference = spread([0.1, 0.2, 0.6]), stats.describe([0.1, 0.2, 0.6])
+def test_spread_has_mean_deviation_and_lowest_score():
+    found, reference = spread([0.2, 0.1, 0.6]), stats.describe([0.1, 0.2, 0.6])
     assert (found.mean, found.deviation) == pytest.approx((reference.mean, math.sqrt(reference.variance)))
-    assert (found.median, spread([0.5]).mean, spread([0.5]).deviation) == (0.2, 0.5, None)
+    assert (found.lowest, spread([0.5]).mean, spread([0.5]).deviation) == (0.1, 0.5, None)
     assert spread([]) is None
 
 
