@@ -8,6 +8,7 @@ versions of their inputs, so that the model is fitted once per state of a study.
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,12 +55,14 @@ class Estimates:
         difference: Function from two trial numbers to the estimate of the first score minus the second; cached.
         joint: Function from trial numbers to means and covariance of their scores.
         posterior: The same function for any configurations.
+        seed_deviation: Standard deviation of the scores of a configuration over seeds of its training.
     """
 
     of: Mapping[int, Estimate]
     difference: "Callable[[int, int], Estimate]" = field(repr=False, compare=False)
     joint: "Callable[[Sequence[int]], tuple[Array, Array]]" = field(repr=False, compare=False)
     posterior: "Callable[[Sequence[Features]], tuple[Array, Array]]" = field(repr=False, compare=False)
+    seed_deviation: float = math.nan
 
 
 def _unknown(*_: object) -> Never:
@@ -119,6 +122,7 @@ def cached_estimates(asked: _EstimateQuery) -> Estimates:
         difference=found.difference,
         joint=lambda numbers: found.model[0].joint(found.model[1](numbers)),
         posterior=lambda views: found.model[0].joint(views),
+        seed_deviation=found.seed_deviation,
     )
 
 
@@ -144,6 +148,7 @@ class _Estimated(Mapping[int, Estimate]):
     Attributes:
         file: File of the cache.
         kept: Predictions so far.
+        seed_deviation: Standard deviation over seeds of training; NaN before the first prediction.
     """
 
     def __init__(self, asked: _EstimateQuery, *, predicts: bool = True) -> None:
@@ -156,6 +161,7 @@ class _Estimated(Mapping[int, Estimate]):
         model = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(surrogate.__path__[0]).glob("*.py"))))
         self._made_from = f"{progress} {model.hexdigest()}"
         self.kept: dict[int, Estimate] = {}
+        self.seed_deviation = math.nan
         self._leads: dict[str, Estimate] = {}
         self._read()
         # replicates are merged with their originals
@@ -173,8 +179,8 @@ class _Estimated(Mapping[int, Estimate]):
             kept: Any = read_json_text(self.file.read_text(encoding="utf-8"))
             if kept.pop("sha256") == self._sha256(kept):
                 known = {int(number): _estimate(one) for number, one in kept["of"].items()}
-                self._leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
-                self.kept = known
+                leads = {pair: _estimate(one) for pair, one in kept["leads"].items()}
+                self.seed_deviation, self._leads, self.kept = float(kept["seed_deviation"]), leads, known
 
     def _sha256(self, kept: Mapping[str, object]) -> str:
         """Return the hash of estimates together with the state of the study and the model."""
@@ -183,7 +189,10 @@ class _Estimated(Mapping[int, Estimate]):
     def _keep(self) -> None:
         """Write all estimates if the cache is writable."""
         entries: Mapping[str, Mapping[Any, Estimate]] = {"of": self.kept, "leads": self._leads}
-        kept = {name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()}
+        kept: dict[str, object] = {
+            name: {key: (one.mean, one.deviation) for key, one in each.items()} for name, each in entries.items()
+        }
+        kept["seed_deviation"] = self.seed_deviation
         with suppress(OSError):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self.file) as place:
@@ -224,6 +233,7 @@ class _Estimated(Mapping[int, Estimate]):
         new = [number for number in numbers if number not in self.kept]
         if new:
             posterior, views_of = self.model
+            self.seed_deviation = posterior.seed_deviation
             for number, mean, deviation in zip(new, *posterior.predict(views_of(new)), strict=True):
                 self.kept[number] = Estimate(mean=float(mean), deviation=float(deviation))
             self._keep()

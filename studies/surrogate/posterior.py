@@ -1,5 +1,6 @@
 """Posterior of the scores of configurations at full length, on the scale of the scores."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -117,6 +118,11 @@ class EstimatePosterior:
     def scale(self) -> Scale:
         """Scale of the scores at full length."""
         return self.posteriors[0].scale
+
+    @property
+    def seed_deviation(self) -> float:
+        """Standard deviation of the scores of a configuration over seeds of its training, for scores above the knee."""
+        return math.sqrt(self.weights @ [one.scale.spread**2 * one.process.trial_variance for one in self.posteriors])
 
     @property
     def widening(self) -> float:

@@ -69,6 +69,11 @@ class ProcessMixture:
         mean_density = float(np.logaddexp.reduce(densities) - np.log(len(densities)))
         return cls(weights[kept], [processes[place] for place in kept], mean_density)
 
+    @property
+    def trial_variance(self) -> float:
+        """Variance of a trial's own deviation, in squared spreads."""
+        return float(self.weights @ [process.values["trial"] ** 2 for process in self.processes])
+
     def mean(self, points: Points) -> Array:
         """Return posterior means, (M,)."""
         return np.asarray(self.weights @ np.stack([process.mean(points) for process in self.processes]))

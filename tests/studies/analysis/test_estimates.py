@@ -11,7 +11,7 @@ import pytest
 from support.planted_ledger import PUBLISHED, Planted
 
 from studies.analysis import predictions
-from studies.analysis.estimates import FEWEST, NO_ESTIMATES, estimates_of
+from studies.analysis.estimates import FEWEST, NO_ESTIMATES, cached_estimates, estimates_of
 from studies.analysis.fronts import front_of
 from studies.analysis.leaderboard import leaderboard
 from studies.analysis.ranks import ranking_of
@@ -173,6 +173,17 @@ def test_a_study_that_has_got_no_further_is_estimated_once(plant, monkeypatch):
     first, *others = planted.ledger.trials(study.id)
     estimates_of(planted.ledger, study, [replace(first, last_score=0.1), *others])  # as after a backup that went on
     assert len(calls) == 3
+
+
+def test_seed_deviation_follows_the_noise_and_is_cached(plant):
+    by_noise = {}
+    for noise in (0.0, 0.06):
+        planted = plant(40, noise=noise)
+        by_noise[noise] = ranking_of(planted.ledger, planted.study).estimates.seed_deviation
+        cached_estimates.cache_clear()
+        assert ranking_of(planted.ledger, planted.study).estimates.seed_deviation == by_noise[noise]
+        assert f"scores deviate by {by_noise[noise]:.4f}" in leaderboard(planted.ledger, "planted").verdict
+    assert by_noise[0.0] < 0.03 < by_noise[0.06] < 0.1
 
 
 def test_replicated_trial_is_ranked_and_scored_by_its_mean(plant):

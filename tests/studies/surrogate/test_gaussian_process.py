@@ -1,5 +1,6 @@
 """The Gaussian process: its posterior by the textbook formula, its derivatives, and what telling it more does."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -209,6 +210,9 @@ def test_mixture_follows_the_law_of_total_variance(readings, points, candidates,
     means, deviations = mixture.predict(candidates)
     assert means == pytest.approx(mean)
     assert deviations == pytest.approx(np.sqrt(np.diag(covariance)), abs=1e-9)
+    own = [process.values["trial"] for process in mixture.processes]
+    assert len({*own}) > 1
+    assert mixture.trial_variance == pytest.approx(sum(mixture.weights * np.square(own)))
 
 
 def test_amplitudes_of_many_trials_are_not_integrated(encoding, history, distances, candidates):
@@ -226,5 +230,5 @@ def test_scores_of_repeated_trials_decide_how_much_seeds_differ(history, points,
     for spread in (0.1, 1.0):
         scores = np.random.default_rng(0).normal(np.repeat(np.linspace(-1, 1, len(readings_of_pairs) // 2), 2), spread)
         mixture = ProcessMixture.of(replace(readings_of_pairs, scores=scores), points_of_pairs, distances, VALUES)
-        found.append(mixture.weights @ [process.values["trial"] for process in mixture.processes])
+        found.append(math.sqrt(mixture.trial_variance))
     assert found[0] < 0.3 < 0.6 < found[1]

@@ -116,6 +116,21 @@ def test_score_just_below_the_knee_may_be_unlucky(encoding, trials, unlucky):
     assert is_held == [False, True]
 
 
+def test_seed_deviation_is_on_the_scale_of_the_scores(encoding, trials, unlucky):
+    parts = zip(unlucky.weights, unlucky.posteriors, strict=True)
+    variance = sum(weight * one.scale.spread**2 * one.process.trial_variance for weight, one in parts)
+    assert len(unlucky.posteriors) == 2
+    assert unlucky.seed_deviation == pytest.approx(math.sqrt(variance))
+    tenth = [
+        one.changed(readings=tuple(replace(each, score=each.score / 10, metrics={}) for each in one.readings))
+        for one in trials
+    ]
+    assert all(not one.readings[0].metrics for one in trials)
+    whole = SurrogateFitter(encoding.features_of).integrated_posterior(history_of(trials, 0.01)).seed_deviation
+    smaller = SurrogateFitter(encoding.features_of).integrated_posterior(history_of(tenth, 0.001)).seed_deviation
+    assert smaller == pytest.approx(whole / 10, rel=1e-6)
+
+
 def test_estimates_weigh_posteriors_by_the_density_of_scores(encoding, trials, unlucky):
     warped, plain = (one.process for one in unlucky.posteriors)
     slopes = warped.processes[0].readings.slopes
