@@ -58,7 +58,7 @@ def coverage_lines(arguments: argparse.Namespace) -> Iterator[str]:
     """Yield a line for each sampler, number of trials, and spread of the scores of a configuration over seeds."""
     yield (
         f"{'sampler':<10}{'truth':<9}{'spread':>7}{'trials':>7}{'held, all':>15}{'the best':>10}"
-        f"{'far below':>12}{'optimism':>15}{f'lead > {GAIN}':>12}{'found':>7}"
+        f"{'far below':>12}{'optimism':>15}{f'lead > {GAIN}':>12}{'found':>7}{'estimated spread':>18}"
     )
     for spread, is_flat in ((0.0, False), (1.0, False), (3.0, False), (1.0, True), (3.0, True)):
         for sampler, runs in studies(arguments, _COVERED, spread=spread, is_flat=is_flat).items():
@@ -72,6 +72,7 @@ def coverage_lines(arguments: argparse.Namespace) -> Iterator[str]:
                     f"{sampler:<10}{'flat' if is_flat else 'planted':<9}{spread:>7}{checkpoint.trials:>7}{of_all:>15}"
                     f"{fmean(winner.held for winner in winners):>10.2f}{far:>12}{optimism:>15}"
                     f"{fmean(promised):>12.2f}{fmean(found):>7.2f}"
+                    f"{with_interval([winner.seed_deviation for winner in winners]).lstrip('+'):>18}"
                 )
 
 

@@ -128,6 +128,7 @@ class Recommendation:
         far_held: Number of these whose intervals do.
         lead: Estimated lead of the best discovery over the best published method, in points; 0 without one.
         found: Whether the interval of the lead is above 0.
+        seed_deviation: Estimated standard deviation of scores over seeds of training, in points.
     """
 
     trials: int
@@ -141,6 +142,7 @@ class Recommendation:
     far_held: int = 0
     lead: float = 0.0
     found: bool = False
+    seed_deviation: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,4 +264,5 @@ def _recommendation(
         far_held=int(held[is_far].sum()),
         lead=0.0 if lead is None else 100 * lead.mean,
         found=lead is not None and lead.low > 0,
+        seed_deviation=100 * posterior.seed_deviation,
     )
