@@ -93,6 +93,7 @@ def test_simulated_arms_share_their_task_and_spend_equal_steps(load, monkeypatch
         first, last = searches.run(search, task)
         assert (6 <= first.cost < 7, 14 <= last.cost < 15) == (True, True), name
         assert last == searches.run(search, task)[1]
+        assert last.smallest_parameters <= last.parameters
         if name == searches.LORA:
             assert last.parameters <= BUDGET
     _, _, *lines = searches.search_lines([truth.table], SETTINGS, 2)

@@ -32,6 +32,9 @@ STEPS = 200
 GAIN = 0.5
 """Points above the best published method from which a trial counts as found."""
 
+TOLERANCE = 0.5
+"""Points by which the smallest trial of a verdict may be worse than the best one."""
+
 DESIGN = InitialDesign(published=COMPARED)
 
 
@@ -129,6 +132,9 @@ class Recommendation:
         lead: Estimated lead of the best discovery over the best published method, in points; 0 without one.
         found: Whether the interval of the lead is above 0.
         seed_deviation: Estimated standard deviation of scores over seeds of training, in points.
+        smallest_parameters: Number of parameters of the smallest trial that is not shown to be worse than the
+            recommended one by more than half a point.
+        smallest_truth: True score of that trial, in points.
     """
 
     trials: int
@@ -143,6 +149,8 @@ class Recommendation:
     lead: float = 0.0
     found: bool = False
     seed_deviation: float = math.nan
+    smallest_parameters: int = 0
+    smallest_truth: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +260,13 @@ def _recommendation(
     lead = None
     if None not in leaders:
         lead = Estimate.of_difference(means[leaders], covariance[np.ix_(leaders, leaders)])
+    smallest = next(
+        one
+        for one in sorted(complete, key=lambda trial: (trial.stored_parameters, trial.number != best))
+        if one.number == best
+        or 100 * Estimate.of_difference(means[[one.number, best]], covariance[np.ix_(*[[one.number, best]] * 2)]).high
+        >= -TOLERANCE
+    )
     return Recommendation(
         trials=len(history),
         cost=cost,
@@ -265,4 +280,6 @@ def _recommendation(
         lead=0.0 if lead is None else 100 * lead.mean,
         found=lead is not None and lead.low > 0,
         seed_deviation=100 * posterior.seed_deviation,
+        smallest_parameters=smallest.stored_parameters,
+        smallest_truth=truths[smallest.number],
     )

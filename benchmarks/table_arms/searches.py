@@ -65,11 +65,11 @@ def run(search: SearchPlan, task: TableTask) -> Sequence[Recommendation]:
 def search_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
     """Yield a line for each table and arm: true scores of recommendations in points, with 95% intervals.
 
-    Differences are to LoRA, paired by seed.
+    Differences are to LoRA, paired by seed. The smallest configuration is that of the verdict after the last trial.
     """
     columns = " | ".join(f"after {count} | less LoRA" for count in FULL_TRIALS)
-    yield f"| task | budget | explained | search | {columns} | parameters |"
-    yield f"|---|---|--:|---|{'--:|' * (2 * len(FULL_TRIALS) + 1)}"
+    yield f"| task | budget | explained | search | {columns} | parameters | smallest | less LoRA |"
+    yield f"|---|---|--:|---|{'--:|' * (2 * len(FULL_TRIALS) + 3)}"
     for table in tables:
         truth = TableTruth(table, settings)
         first: list[Sequence[Recommendation]] = []
@@ -82,7 +82,12 @@ def search_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: 
                 points = [one[place].truth for one in found]
                 gaps = [one[place].truth - other[place].truth for one, other in zip(found, first, strict=True)]
                 cells += [f"{fmean(points):.2f}", "" if found is first else with_interval(gaps)]
-            cells.append(f"{median(one[-1].parameters for one in found):,.0f}")
+            ends = [one[-1] for one in found]
+            cells.append(f"{median(one.parameters for one in ends):,.0f}")
+            cells.append(f"{median(one.smallest_parameters for one in ends):,.0f}")
+            cells.append(
+                with_interval([one.smallest_truth - other[-1].truth for one, other in zip(ends, first, strict=True)])
+            )
             yield f"| {' | '.join(cells)} |"
 
 
