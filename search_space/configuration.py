@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from search_space.edit import Edit
 from search_space.validity import check_edits
@@ -49,6 +50,7 @@ class Configuration:
         )
 
 
+@lru_cache(maxsize=4096)
 def edit_structure(edit: Edit) -> Hashable:
     """Return a key that is equal for edits a pack can compute together at a common sublayer."""
     return edit.site, edit.write, edit.read, edit.form.pack_key(), edit.gate.pack_key()

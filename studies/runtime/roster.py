@@ -49,7 +49,7 @@ class Roster:
 
     def queued(self) -> list[int]:
         """Return the numbers of the queued trials, lowest first."""
-        return sorted(number for number, lease in self.leases.items() if lease.worker is None)
+        return sorted([number for number, lease in self.leases.items() if lease.worker is None])
 
     def choose_queued(self, worker: str, slots: int, history: Sequence[TrialRecord]) -> list[int]:
         """Return queued trials for a worker's free slots, those that group best with the trials it holds.
@@ -57,13 +57,14 @@ class Roster:
         Trials are grouped in packs by `search_space.configuration.structures`. The choice changes neither trials nor
         proposals. A worker without trials gets one suspect alone; one with trials gets no suspect.
         """
-        suspects = [number for number in self.queued() if self.leases[number].is_suspect]
-        if suspects and not self.held_by(worker):
+        queued, held = self.queued(), self.held_by(worker)
+        suspects = [number for number in queued if self.leases[number].is_suspect]
+        if suspects and not held:
             return suspects[: min(1, max(0, slots))]
-        waiting = [number for number in self.queued() if number not in suspects]
+        waiting = [number for number in queued if number not in suspects]
         if len(waiting) <= slots:
             return waiting
-        grouped = {kind for lease in self.held_by(worker) for kind in structures(history[lease.trial].configuration)}
+        grouped = {kind for lease in held for kind in structures(history[lease.trial].configuration)}
         kinds = {number: structures(history[number].configuration) for number in waiting}
         chosen: list[int] = []
         for _ in range(max(0, slots)):
@@ -133,11 +134,10 @@ class Roster:
 
     def silent(self, active_seconds: float, seconds: float) -> list[str]:
         """Return the workers without a heartbeat for so many seconds."""
-        return [
-            worker
-            for worker, last_heartbeat in self._last_heartbeats.items()
-            if active_seconds - last_heartbeat > seconds
-        ]
+        beats = self._last_heartbeats
+        if not beats or active_seconds - min(beats.values()) <= seconds:  # nearly always, and for every heartbeat
+            return []
+        return [worker for worker, last_heartbeat in beats.items() if active_seconds - last_heartbeat > seconds]
 
     def forget(self, worker: str) -> None:
         """Stop waiting for a worker."""
