@@ -53,8 +53,8 @@ def confirm(**given: Any) -> int:
 
     The best configurations by estimate, with --size those that are small enough, and the baselines are trained again.
     They are trained from scratch with new seeds, at full length and without pruning. Printed are mean, standard
-    deviation and lowest score over the seeds. The best configuration minus each baseline has a paired bootstrap interval and
-    a permutation test, corrected for the number of baselines.
+    deviation and lowest score over the seeds. The best configuration minus each baseline has a paired bootstrap
+    interval and a permutation test, corrected for the number of baselines.
 
     A baseline is the study's own best trial of that method. Without one it is resized to the budget, with
     learning rates from the middle of their range. The confirmation is recorded beside the study, never among its
