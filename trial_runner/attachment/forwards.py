@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor, nn
 
 from trial_runner.attachment.attention import attend, tap_of
@@ -45,7 +45,7 @@ def _disentangled(  # noqa: PLR0913 - the signature is transformers'
         )
     )
     # as transformers rounds it: contents with contents, with positions, and the other way round
-    scaling = 1 / float(torch.sqrt(torch.tensor(3 * query.shape[-1], dtype=torch.float32, device="cpu")))
+    scaling = 1 / float(np.sqrt(np.float32(3 * query.shape[-1])))
     queries, keys = _of_positions(module, rel_embeddings, tap_of(module))  # (K, H, P, d_h)
     bias = _bias(query, key, queries, keys, relative_pos, module.pos_ebd_size)
     seen, _ = attend(
