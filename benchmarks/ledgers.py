@@ -2,6 +2,7 @@
 
     python benchmarks/ledgers.py                      20,000 trials, three passes.
     python benchmarks/ledgers.py --trials 1000
+    python benchmarks/ledgers.py --against ../other-checkout    the commands in turns with another checkout.
     python benchmarks/ledgers.py --launched           verify and discover, on a study that was launched, one pass.
 
 The study is that of `proposals.py`, recorded in SQLite: uniform draws over structures, three in five of them pruned at
@@ -17,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from proposals import ROOT, STEPS, ledger_of
 
@@ -47,6 +49,9 @@ LAUNCHED = ["verify large", "discover large"]
 COMMANDS = ["show large", "show large", "best large", "trial large 7", "studies"]
 COMMANDS += ["query 'select count(*) from trials'", "query 'select * from leaderboard limit 10'"]
 
+
+TURNS = 5
+WRITE = "import sys; sys.path.append('benchmarks'); import ledgers; ledgers.write(sys.argv[1], int(sys.argv[2]))"
 
 # a small process starts the command: the peak of a process includes that of the one it was forked from
 MEASURE = """
@@ -92,15 +97,41 @@ def launch_study(url: str, trials: int, folder: Path) -> None:
         raise SystemExit(f"cannot launch the study to its end: {result.reason}.")
 
 
-def cost(command: str, url: str, cache: Path) -> tuple[float, float]:
+def environment_of(checkout: Path) -> dict[str, str]:
+    """Return the environment of a process with the code of a checkout."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(checkout)}
+
+
+def cost(command: str, url: str, cache: Path, checkout: Path = ROOT) -> tuple[float, float]:
     """Measure the processor seconds of a command, and its peak memory in MB."""
-    environment = {**os.environ, "DELTASPACE_CACHE": str(cache), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**environment_of(checkout), "DELTASPACE_CACHE": str(cache)}
     words = [sys.executable, "-m", "deltaspace", *shlex.split(command), "--storage", url]
-    measured = subprocess.check_output([sys.executable, "-S", "-c", MEASURE, *words], env=environment, text=True)
+    command_line = [sys.executable, "-S", "-c", MEASURE, *words]
+    measured = subprocess.check_output(command_line, env=environment, cwd=checkout, text=True)
     status, seconds, megabytes = measured.split()
     if status != "0":
         raise SystemExit(f"cannot run deltaspace {command}: it ended with {status}.")
     return float(seconds), float(megabytes)
+
+
+def comparison_lines(against: Path, trials: int, folder: Path) -> Iterator[str]:
+    """Yield a line for each command: processor seconds of another checkout and of this one, in turns, with ratios."""
+    arms = [(checkout, f"sqlite:///{folder}/{place}.db") for place, checkout in enumerate((against.resolve(), ROOT))]
+    for checkout, url in arms:
+        write_there = [sys.executable, "-c", WRITE, url, str(trials)]
+        subprocess.run(write_there, env=environment_of(checkout), cwd=checkout, check=True)
+    turns = [
+        [
+            [cost(command, url, folder / f"{url[-4]}-{number}", checkout)[0] for checkout, url in arms]
+            for command in COMMANDS
+        ]
+        for number in range(TURNS)
+    ]
+    for command, *pairs in zip(COMMANDS, *turns, strict=True):
+        before, after = (median(seconds) for seconds in zip(*pairs, strict=True))
+        ratios = sorted(after / before for before, after in pairs)
+        spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        yield f"| `deltaspace {command}` | {before:.2f} s | {after:.2f} s | {spread} |"
 
 
 def replay_costs(url: str) -> dict[str, float]:
@@ -123,8 +154,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--launched", action="store_true", help="launch the study, then verify and discover")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, to be compared with")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
+        if arguments.against:
+            for line in comparison_lines(arguments.against, arguments.trials, Path(folder)):
+                print(line, flush=True)
+            return
         url = f"sqlite:///{Path(folder) / 'large.db'}"
         if arguments.launched:
             launch_study(url, arguments.trials, Path(folder))
