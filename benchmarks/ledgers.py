@@ -116,17 +116,18 @@ def cost(command: str, url: str, cache: Path, checkout: Path = ROOT) -> tuple[fl
 
 def comparison_lines(against: Path, trials: int, folder: Path) -> Iterator[str]:
     """Yield a line for each command: processor seconds of another checkout and of this one, in turns, with ratios."""
-    arms = [(checkout, f"sqlite:///{folder}/{place}.db") for place, checkout in enumerate((against.resolve(), ROOT))]
-    for checkout, url in arms:
-        write_there = [sys.executable, "-c", WRITE, url, str(trials)]
+    arms = [(against.resolve(), folder / "before"), (ROOT, folder / "after")]
+    for checkout, place in arms:
+        place.mkdir()
+        write_there = [sys.executable, "-c", WRITE, f"sqlite:///{place}/large.db", str(trials)]
         subprocess.run(write_there, env=environment_of(checkout), cwd=checkout, check=True)
-    turns = [
-        [
-            [cost(command, url, folder / f"{url[-4]}-{number}", checkout)[0] for checkout, url in arms]
-            for command in COMMANDS
+
+    def turn(command: str, number: int) -> list[float]:
+        return [
+            cost(command, f"sqlite:///{place}/large.db", place / str(number), checkout)[0] for checkout, place in arms
         ]
-        for number in range(TURNS)
-    ]
+
+    turns = [[turn(command, number) for command in COMMANDS] for number in range(TURNS)]
     for command, *pairs in zip(COMMANDS, *turns, strict=True):
         before, after = (median(seconds) for seconds in zip(*pairs, strict=True))
         ratios = sorted(after / before for before, after in pairs)
@@ -153,8 +154,9 @@ def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20_000)
-    parser.add_argument("--launched", action="store_true", help="launch the study, then verify and discover")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, to be compared with")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--launched", action="store_true", help="launch the study, then verify and discover")
+    kind.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, to be compared with")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if arguments.against:

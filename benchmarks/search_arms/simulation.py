@@ -257,15 +257,14 @@ def _recommendation(
         max((one.number for one in complete if (one.method is None) is is_new), key=means.__getitem__, default=None)
         for is_new in (True, False)
     ]
-    lead = None
-    if None not in leaders:
-        lead = Estimate.of_difference(means[leaders], covariance[np.ix_(leaders, leaders)])
+
+    def difference(pair: Sequence[int]) -> Estimate:
+        return Estimate.of_difference(means[pair], covariance[np.ix_(pair, pair)])
+
+    lead = None if None in leaders else difference(leaders)
+    by_size = sorted(complete, key=lambda one: (one.stored_parameters, one.number != best))
     smallest = next(
-        one
-        for one in sorted(complete, key=lambda trial: (trial.stored_parameters, trial.number != best))
-        if one.number == best
-        or 100 * Estimate.of_difference(means[[one.number, best]], covariance[np.ix_(*[[one.number, best]] * 2)]).high
-        >= -TOLERANCE
+        one for one in by_size if one.number == best or 100 * difference([one.number, best]).high >= -TOLERANCE
     )
     return Recommendation(
         trials=len(history),
