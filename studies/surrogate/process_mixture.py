@@ -19,11 +19,11 @@ from studies.surrogate.kernel import Points
 from studies.surrogate.reading_arrays import Readings
 from studies.surrogate.structure_distances import Array, StructureDistances
 
-LARGEST_INTEGRATED = 64
+LARGEST_INTEGRATED = 256
 """Number of trials up to which the amplitudes are integrated; more determine them."""
 
-_SIGNALS = (0.1, 0.3, 0.6, 1.0, 1.5)
-"""Factors of the fitted amplitudes and trends of the signal."""
+_SIGNALS = (0.03, 0.1, 0.3, 0.6, 1.0, 1.5)
+"""Factors of the fitted amplitudes and trends of the signal; under the least, configurations hardly differ."""
 
 _TRIALS = (0.1, 0.3, 0.6, 1.0, 1.6)
 """Standard deviations of a trial's own deviation, in spreads."""

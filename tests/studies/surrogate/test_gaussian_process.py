@@ -16,7 +16,7 @@ from studies.surrogate.gaussian_process import (
 )
 from studies.surrogate.hyperparameters import ANALYSIS_PRIORS, NAMES, SEARCH_PRIORS, Hyperparameters
 from studies.surrogate.kernel import PointPairs, Points, variance
-from studies.surrogate.process_mixture import ProcessMixture
+from studies.surrogate.process_mixture import LARGEST_INTEGRATED, ProcessMixture
 from studies.surrogate.reading_arrays import Readings
 from studies.surrogate.structure_distances import StructureDistances
 
@@ -215,8 +215,17 @@ def test_mixture_follows_the_law_of_total_variance(readings, points, candidates,
     assert mixture.trial_variance == pytest.approx(sum(mixture.weights * np.square(own)))
 
 
+def test_mixture_allows_that_configurations_do_not_differ(history, points, distances):
+    readings = readings_of(history(30))
+    by_trial = np.random.default_rng(0).normal(size=30)
+    readings = replace(readings, scores=by_trial[readings.trials])
+    mixture = ProcessMixture.of(readings, points, distances, VALUES)
+    assert min(np.ptp(process.mean(points)) for process in mixture.processes) < 0.06
+
+
 def test_amplitudes_of_many_trials_are_not_integrated(encoding, history, distances, candidates):
-    readings, points = readings_of(history(70)), points_of(history(70), encoding, distances)
+    many = history(LARGEST_INTEGRATED + 1)
+    readings, points = readings_of(many), points_of(many, encoding, distances)
     alone = GaussianProcess(readings, points, distances, VALUES).predict(candidates)
     assert np.array_equal(ProcessMixture.of(readings, points, distances, VALUES).predict(candidates), alone)
 
