@@ -131,7 +131,7 @@ class Recommendation:
         far_held: Number of these whose intervals do.
         lead: Estimated lead of the best discovery over the best published method, in points; 0 without one.
         found: Whether the interval of the lead is above 0.
-        seed_deviation: Estimated standard deviation of scores over seeds of training, in points.
+        seed_deviation: Estimated standard deviation of expected scores over seeds of training, in points.
         smallest_parameters: Number of parameters of the smallest trial that is not shown to be worse than the
             recommended one by more than half a point.
         smallest_truth: True score of that trial, in points.
@@ -278,7 +278,7 @@ def _recommendation(
         far_held=int(held[is_far].sum()),
         lead=0.0 if lead is None else 100 * lead.mean,
         found=lead is not None and lead.low > 0,
-        seed_deviation=100 * posterior.seed_deviation,
+        seed_deviation=100 * math.sqrt(posterior.seed_deviation**2 - posterior.score_error**2),
         smallest_parameters=smallest.stored_parameters,
         smallest_truth=truths[smallest.number],
     )

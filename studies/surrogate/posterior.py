@@ -38,7 +38,7 @@ from studies.surrogate.structure_distances import Array, Indices, StructureDista
 
 CHECKPOINT_GROWTH = 1.35
 _LEAST_REACH = 1e-6
-_FEW_TRIALS, _ENOUGH_TRIALS, _WIDENING = 20, 40, 1.2
+_WIDENING_TRIALS, _WIDENINGS = (20, 40), (1.3, 1.1)
 
 Process = TypeVar("Process", bound=GaussianProcess | ProcessMixture)
 
@@ -109,10 +109,12 @@ class EstimatePosterior:
     Attributes:
         weights: Weights of the posteriors, (K,); they sum to 1.
         posteriors: Posteriors given the same readings.
+        score_error: Standard error of a score at full length that trials do not have in common, 0 if unknown.
     """
 
     weights: Array
     posteriors: Sequence[Posterior[ProcessMixture]]
+    score_error: float
 
     @property
     def scale(self) -> Scale:
@@ -121,8 +123,12 @@ class EstimatePosterior:
 
     @property
     def seed_deviation(self) -> float:
-        """Standard deviation of the scores of a configuration over seeds of its training, for scores above the knee."""
-        return math.sqrt(self.weights @ [one.scale.spread**2 * one.process.trial_variance for one in self.posteriors])
+        """Standard deviation of the scores of a configuration over seeds of its training, for scores above the knee.
+
+        The scores are of the same examples, of which each training gets others right, so the standard error counts.
+        """
+        variances = [one.scale.spread**2 * one.process.trial_variance for one in self.posteriors]
+        return math.sqrt(self.score_error**2 + self.weights @ variances)
 
     @property
     def widening(self) -> float:
@@ -147,13 +153,13 @@ class EstimatePosterior:
 def widening_of(trials: int) -> float:
     """Return the factor of the deviations of estimates with some observed trials.
 
-    Few trials leave the spread of scores and all hyper-parameters but the amplitudes uncertain, which no estimate
-    averages over. With the factor 95% intervals hold about 90% or more of planted scores.
+    The spread of scores and all hyper-parameters but the amplitudes are uncertain, most of all with few trials, and no
+    estimate averages over them. With the factor 95% intervals hold about 90% or more of planted scores.
 
     Args:
         trials: Number of trials with a reading.
     """
-    return float(np.interp(trials, (_FEW_TRIALS, _ENOUGH_TRIALS), (_WIDENING, 1.0)))
+    return float(np.interp(trials, _WIDENING_TRIALS, _WIDENINGS))
 
 
 class SurrogateFitter:
@@ -217,13 +223,14 @@ class SurrogateFitter:
         """
         warped = self._posterior(history, ProcessMixture.of)
         slopes = warped.process.processes[0].readings.slopes
+        score_error = _score_error(self._collector.collect(history))
         if (slopes == 1).all():
-            return EstimatePosterior(np.ones(1), [warped])
+            return EstimatePosterior(np.ones(1), [warped], score_error)
         plain = self._posterior(history, ProcessMixture.of, NO_KNEE)
         densities = [warped.process.log_likelihood + np.log(slopes).sum(), plain.process.log_likelihood]
         weights = weights_of(np.array(densities))
         kept = np.flatnonzero(weights)
-        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept])
+        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept], score_error)
 
     def _posterior(
         self,
@@ -274,6 +281,12 @@ def _used(standard: Readings) -> Readings:
     """Return the standardized readings that a process is given: scores, then losses."""
     losses = used_losses(standard)
     return standard.take(np.concatenate([used_scores(standard, LARGEST - len(losses)), losses]))
+
+
+def _score_error(collected: Readings) -> float:
+    """Return the median standard error of the scores at full length; 0 if none is known."""
+    at_end = (collected.rungs == 0) & ~collected.are_losses
+    return float(np.median(collected.errors[at_end])) if at_end.any() else 0.0
 
 
 def _ended(collected: Readings, history: StudyHistory) -> Readings:
