@@ -134,10 +134,14 @@ def strange_cache(ledger: "Ledger", study: StudyRecord) -> Iterator[str]:
     cached = _Estimated(_query(ledger, study, trials), predicts=False)
     kept, numbers = cached.kept, [*cached.kept]
     if numbers:
-        means = dict(zip(numbers, cached.model[0].predict(cached.model[1](numbers))[0], strict=True))
+        posterior, views_of = cached.model
+        means = dict(zip(numbers, posterior.predict(views_of(numbers))[0], strict=True))
         odd = [one for one in numbers if not abs(kept[one].mean - means[one]) <= _CACHED_SHARE * kept[one].deviation]
         if odd:
             yield f"cached estimates must be those of the records; got others of {odd[:10]}. Delete {cached.file}."
+        found, seeds = cached.seed_deviation, posterior.seed_deviation
+        if not abs(found - seeds) <= _CACHED_SHARE * seeds:
+            yield f"cached deviation over seeds must be about {seeds:.4f}; got {found:.4f}. Delete {cached.file}."
 
 
 class _Estimated(Mapping[int, Estimate]):

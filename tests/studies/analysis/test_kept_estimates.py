@@ -1,6 +1,7 @@
 """Estimates in the cache folder, stored with the inputs that they depend on."""
 
 import json
+import math
 import os
 import signal
 from dataclasses import replace
@@ -10,9 +11,11 @@ import pytest
 from support.planted_ledger import Planted
 
 from studies.analysis import estimates
+from studies.analysis.estimates import strange_cache
 from studies.analysis.ranks import ranking_of
 from studies.records import Reading, TrialState
 from studies.study import Study
+from studies.surrogate.posterior import EstimatePosterior
 from trial_runner.files import default_cache_folder
 
 
@@ -70,6 +73,9 @@ def test_one_fitted_model_estimates_all_pruned_trials(planted, monkeypatch):
         assert [study.trial(number).estimate is not None for number in (0, 16)] == [True, has_estimate]
 
 
+predict = EstimatePosterior.predict
+
+
 def newest_file() -> Path:
     return max((default_cache_folder() / "estimates").iterdir(), key=lambda file: file.stat().st_mtime_ns)
 
@@ -89,6 +95,34 @@ def test_changed_cached_numbers_do_not_change_the_ranking(planted):
     kept["of"] = {number: [9.0 - int(number), 0.0] for number in kept["of"]}
     newest_file().write_text(json.dumps(kept))
     assert reloaded_estimates(planted) == first
+
+
+def fewer_seeds(posterior: EstimatePosterior) -> float:
+    return 0.5 * math.sqrt(posterior.posteriors[0].process.trial_variance)
+
+
+def shifted(*views: object) -> object:
+    means, deviations = predict(*views)
+    return means + deviations, deviations
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("seed_deviation", property(fewer_seeds), "cached deviation over seeds must be about"),
+        ("predict", shifted, "cached estimates must be those of the records"),
+    ],
+)
+def test_verify_names_cached_numbers_of_another_model(planted, monkeypatch, name, wrong, said):
+    with monkeypatch.context() as during:
+        during.setattr(EstimatePosterior, name, wrong)
+        reloaded_estimates(planted)
+    (line,) = strange_cache(planted.ledger, planted.study)
+    assert line.startswith(said)
+    assert line.endswith(f"Delete {newest_file()}.")
+    newest_file().unlink()
+    reloaded_estimates(planted)
+    assert not [*strange_cache(planted.ledger, planted.study)]
 
 
 def test_a_pipe_in_place_of_the_file_is_not_waited_for(planted):
