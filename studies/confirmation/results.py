@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from studies.analysis.frames import frame
+from studies.analysis.methods import method_of
 from studies.analysis.ranks import ranking_of
 from studies.confirmation.statistics import ALPHA, LEVEL, Spread, spread
 from studies.confirmation.verdicts import Comparison, ConfirmationVerdict, compare, least_seeds
@@ -25,7 +26,7 @@ class ContenderResult(Contender):
 
     Attributes:
         description: Short description.
-        is_published: Whether it is a published method, as named or as rediscovered.
+        method: Published method that it is, at any learning rates and sizes; None for a discovery.
         stored_parameters: Trainable parameters that must be stored.
         is_within_budget: Whether it fits the budget; full fine-tuning ignores it.
         attention_learning_rate: Peak learning rate at attention; None without edits there.
@@ -37,7 +38,7 @@ class ContenderResult(Contender):
     """
 
     description: str
-    is_published: bool
+    method: str | None
     stored_parameters: int
     is_within_budget: bool
     attention_learning_rate: float | None
@@ -52,6 +53,11 @@ class ContenderResult(Contender):
         told, validation = spread(self.measured), self.validation_score
         object.__setattr__(self, "spread", told)
         object.__setattr__(self, "optimism", None if told is None or validation is None else validation - told.mean)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is a published method, as named or as rediscovered."""
+        return self.method is not None
 
     @property
     def measured(self) -> tuple[float, ...]:
@@ -209,7 +215,7 @@ def _contender_result(contender: Contender, trials: Sequence[TrialRecord], study
     return ContenderResult(
         **{one.name: getattr(contender, one.name) for one in fields(contender)},
         description=first.description,
-        is_published=bool(contender.baselines) or first.method is not None,
+        method=contender.baselines[0] if contender.baselines else method_of(first),
         stored_parameters=first.stored_parameters,
         is_within_budget=first.stored_parameters <= study.budget_parameters,
         attention_learning_rate=None if first.attention is None else first.attention.learning_rate,
@@ -239,7 +245,8 @@ def _is_the_baseline(winner: ContenderResult, baseline: str) -> str:
 def _verdict(
     comparison: Comparison, winner: ContenderResult, baseline: ContenderResult, result: ConfirmationResult
 ) -> str:
-    who = f"The published {winner.label}" if winner.is_published else f"The discovered variant ({winner.label})"
+    what = "The discovered variant" if winner.method is None else winner.method
+    who = f"The published {what}" if what == winner.label else f"{what} ({winner.label})"
     if comparison.verdict is ConfirmationVerdict.UNDECIDED:
         return (
             f"{who} against {comparison.baseline} is not decided: of {len(result.seeds)} seeds {winner.label} failed "

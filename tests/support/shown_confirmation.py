@@ -20,7 +20,9 @@ def contender(label: str, scores: Scores, *, is_published: bool, **more: Any) ->
         "validation_score": 0.88,
         "failed": 0,
     }
-    return ContenderResult(label=label, scores=scores, is_published=is_published, is_top=not is_published, **own | more)
+    return ContenderResult(
+        label=label, scores=scores, method=label if is_published else None, is_top=not is_published, **own | more
+    )
 
 
 def confirmation(*contenders: ContenderResult, **more: Any) -> ConfirmationResult:

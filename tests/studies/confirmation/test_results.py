@@ -1,6 +1,8 @@
 """Results of a confirmation: numbers, sentences and notes, from given scores."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -72,6 +74,19 @@ def test_every_contender_has_its_spread_and_optimism(confirmed):
         "Optimism of the search: trial 2 scored 0.9000 on validation and 0.8700 on test in the mean, "
         "a difference of +0.0300."
     )
+
+
+def test_proposal_of_a_published_method_is_no_discovery(confirmed, tmp_path):
+    confirmed(DISCOVERED, 0.87, 0.61, top=1, against=("mam_adapter",))
+    described = "UPDATE trials SET description = ? WHERE number < ? AND study_id = (SELECT max(id) FROM studies)"
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        assert connection.execute(described, ("LoRA r=2, query+value (lora_qv)", SEEDS)).rowcount == SEEDS
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}", read_only=True) as ledger:
+        result = confirmation_result(ledger, "reviews-confirm")
+    assert (result.winner.label, result.winner.method, result.winner.is_published) == ("trial 2", "lora_qv", True)
+    assert verdict_sentences(result)[0].startswith("lora_qv (trial 2) beats mam_adapter on test: ")
 
 
 @pytest.mark.slow
