@@ -278,7 +278,7 @@ def _recommendation(
         far_held=int(held[is_far].sum()),
         lead=0.0 if lead is None else 100 * lead.mean,
         found=lead is not None and lead.low > 0,
-        seed_deviation=100 * math.sqrt(posterior.seed_deviation**2 - posterior.score_error**2),
+        seed_deviation=100 * math.sqrt(posterior.seed_deviation**2 - scale.error**2),
         smallest_parameters=smallest.stored_parameters,
         smallest_truth=truths[smallest.number],
     )

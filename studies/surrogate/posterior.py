@@ -109,12 +109,10 @@ class EstimatePosterior:
     Attributes:
         weights: Weights of the posteriors, (K,); they sum to 1.
         posteriors: Posteriors given the same readings.
-        score_error: Standard error of a score at full length that trials do not have in common, 0 if unknown.
     """
 
     weights: Array
     posteriors: Sequence[Posterior[ProcessMixture]]
-    score_error: float
 
     @property
     def scale(self) -> Scale:
@@ -128,7 +126,7 @@ class EstimatePosterior:
         The scores are of the same examples, of which each training gets others right, so the standard error counts.
         """
         variances = [one.scale.spread**2 * one.process.trial_variance for one in self.posteriors]
-        return math.sqrt(self.score_error**2 + self.weights @ variances)
+        return math.sqrt(self.scale.error**2 + self.weights @ variances)
 
     @property
     def widening(self) -> float:
@@ -223,14 +221,13 @@ class SurrogateFitter:
         """
         warped = self._posterior(history, ProcessMixture.of)
         slopes = warped.process.processes[0].readings.slopes
-        score_error = _score_error(self._collector.collect(history))
         if (slopes == 1).all():
-            return EstimatePosterior(np.ones(1), [warped], score_error)
+            return EstimatePosterior(np.ones(1), [warped])
         plain = self._posterior(history, ProcessMixture.of, NO_KNEE)
         densities = [warped.process.log_likelihood + np.log(slopes).sum(), plain.process.log_likelihood]
         weights = weights_of(np.array(densities))
         kept = np.flatnonzero(weights)
-        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept], score_error)
+        return EstimatePosterior(weights[kept], [(warped, plain)[place] for place in kept])
 
     def _posterior(
         self,
@@ -281,12 +278,6 @@ def _used(standard: Readings) -> Readings:
     """Return the standardized readings that a process is given: scores, then losses."""
     losses = used_losses(standard)
     return standard.take(np.concatenate([used_scores(standard, LARGEST - len(losses)), losses]))
-
-
-def _score_error(collected: Readings) -> float:
-    """Return the median standard error of the scores at full length; 0 if none is known."""
-    at_end = (collected.rungs == 0) & ~collected.are_losses
-    return float(np.median(collected.errors[at_end])) if at_end.any() else 0.0
 
 
 def _ended(collected: Readings, history: StudyHistory) -> Readings:

@@ -39,11 +39,13 @@ class Scale:
     Attributes:
         middle: Median.
         spread: Standard deviation estimated from the median absolute deviation; above 0.
+        error: Median standard error of the scores; 0 for losses and if none is known.
         knee: Standardized score below which scores are warped.
     """
 
     middle: float
     spread: float
+    error: float = 0.0
     knee: float = KNEE
 
 
@@ -93,10 +95,12 @@ def scales_of(readings: Readings, known: Mapping[Kind, Scale] | None = None, kne
         rungs, sizes = np.unique(here.rungs, return_counts=True)
         _, most = max(zip(sizes, rungs, strict=True), default=(0, 0.0))
         for rung, size in zip(rungs, sizes, strict=True):
-            kind, among = (is_loss, float(rung)), here.rungs == (rung if size >= _LEAST else most)
+            kind, at_rung = (is_loss, float(rung)), here.rungs == rung
+            among = at_rung if size >= _LEAST else here.rungs == most
             own = (known or {}).get(kind)
             spread = _spread(here.scores[among], noise[among]) if own is None else own.spread
-            scales[kind] = Scale(float(np.median(here.scores[here.rungs == rung])), spread, knee)
+            middle, error = (float(np.median(values[at_rung])) for values in (here.scores, noise))
+            scales[kind] = Scale(middle, spread, error, knee)
     return scales
 
 

@@ -120,7 +120,7 @@ def test_seed_deviation_is_on_the_scale_of_the_scores(encoding, trials, unlucky)
     parts = zip(unlucky.weights, unlucky.posteriors, strict=True)
     variance = sum(weight * one.scale.spread**2 * one.process.trial_variance for weight, one in parts)
     assert len(unlucky.posteriors) == 2
-    assert unlucky.score_error == ERROR
+    assert unlucky.scale.error == ERROR
     assert unlucky.seed_deviation == pytest.approx(math.sqrt(variance + ERROR**2))
     tenth = [
         one.changed(readings=tuple(replace(each, score=each.score / 10, metrics={}) for each in one.readings))
@@ -131,7 +131,7 @@ def test_seed_deviation_is_on_the_scale_of_the_scores(encoding, trials, unlucky)
     smaller = SurrogateFitter(encoding.features_of).integrated_posterior(history_of(tenth, 0.001)).seed_deviation
     assert smaller == pytest.approx(whole / 10, rel=1e-6)
     unknown = SurrogateFitter(encoding.features_of).integrated_posterior(history_of(trials, 0.0))
-    assert unknown.score_error == 0
+    assert unknown.scale.error == 0
 
 
 def test_estimates_weigh_posteriors_by_the_density_of_scores(encoding, trials, unlucky):

@@ -104,6 +104,14 @@ def test_scores_are_standardised_by_the_median_and_spread_of_each_rung():
     np.testing.assert_allclose(found.errors, 0.01 / 0.14826, rtol=1e-12)
 
 
+def test_the_error_of_a_scale_is_the_median_of_its_own_rung():
+    errors = np.array([0.01] * 5 + [0.02, 0.05])
+    readings = replace(scores_with([0.1, 0.2, 0.3, 0.4, 0.5, 0.9, 0.8], 0.0, [-1.0] * 5 + [0.0] * 2), errors=errors)
+    assert [scales_of(readings)[False, rung].error for rung in (-1.0, 0.0)] == pytest.approx([0.01, 0.035])
+    # with spreads of an earlier fit, too
+    assert scales_of(readings, scales_of(readings))[False, 0.0].error == pytest.approx(0.035)
+
+
 def test_only_low_outliers_are_warped_with_their_noise():
     readings = scores_with([0.4, 0.41, 0.42, 0.43, 0.44, -5.0], 0.01, [0.0] * 6)
     scale = full_scale(scales_of(readings))
@@ -125,6 +133,7 @@ def test_losses_have_scales_of_their_own_and_the_noise_of_their_scores(history):
     assert collected.scores[1::2].tolist() == [-one.readings[0].metrics["validation_loss"] for one in trials]
     scales = scales_of(collected)
     assert {is_loss: one.middle for (is_loss, _), one in scales.items()} == pytest.approx({False: 0.525, True: -0.75})
+    assert {is_loss: one.error for (is_loss, _), one in scales.items()} == {False: collected.errors[0], True: 0.0}
     found = standardize(collected, scales)
     np.testing.assert_allclose(found.scores[1::2], found.scores[::2], rtol=1e-9)  # both are linear in the number
     np.testing.assert_array_equal(found.errors[1::2], found.errors[::2])
