@@ -6,6 +6,7 @@ from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SIZE, Candidate, SearchSpace
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
+from studies.analysis.methods import method_of
 from studies.analysis.ranks import ranked
 from studies.records import TrialRecord, TrialState
 
@@ -42,7 +43,7 @@ def best_first(
 def baseline(
     name: PublishedPoint, best: Sequence[TrialRecord], trials: Sequence[TrialRecord], space: SearchSpace
 ) -> TrialRecord | Candidate:
-    """Return the study's best trial of a method, else the method with middle learning rates.
+    """Return the study's best trial of a method, proposals that equal it included, else one with middle rates.
 
     Args:
         name: Name of the method, or of a point of it.
@@ -55,7 +56,7 @@ def baseline(
         InvalidEditError: If it is not valid on the backbone.
     """
     # a bare name stands for every point of the method
-    named = [trial for trial in trials if trial.method and name in (trial.method, trial.method.partition(":")[0])]
+    named = [one for one in trials if name in (one.method, str(method_of(one)).partition(":")[0])]
     own = {fingerprint(trial.configuration, space.shape) for trial in named}
     candidate = None if own else resized(name, space)
     if candidate is not None:

@@ -10,6 +10,7 @@ from support.simulated_search import proposals
 from search_space.canonical import fingerprint
 from search_space.published.point import PublishedPoint
 from search_space.space.space import SearchSpace
+from search_space.words.describe import sentence
 from studies.confirmation.contenders import Contender, ContenderEntry, contender_entries, trials_of
 from studies.records import TrialRecord, TrialState
 from studies.search.candidates import new_trial
@@ -98,6 +99,17 @@ def test_a_baseline_is_the_studys_own_trial_with_its_best_learning_rates(publish
     assert (found.contender.label, found.contender.trial, found.contender.validation_score) == ("mam_adapter", 5, 0.65)
     assert found.template.ffn == trials[1].ffn
     assert found.template.configuration == trials[0].configuration
+
+
+def test_a_baseline_is_a_proposal_that_equals_the_method_at_another_size(published, proposed, space):
+    method, narrow = published("lora_all", 4, 0.60), published("lora_all:r=1", 5, 0.65)
+    said = sentence(narrow.configuration, space.shape)
+    narrow = replace(narrow, method=None, origin="proposed", description=said)
+    assert method.configuration != narrow.configuration
+    assert said.endswith("(lora_all)")
+    for trials in ([method, narrow], [narrow]):
+        assert baseline([*proposed, *trials], space, "lora_all").contender.trial == 5
+    assert baseline([*proposed, method, narrow], space, "lora_qv").contender.trial is None
 
 
 def test_a_method_that_the_study_searched_as_a_point_is_that_point(published, proposed, space):
