@@ -3,7 +3,7 @@
 ::
 
     DashboardError            a dashboard that cannot be served or written
-    └── DashboardWishError      invalid options: an address without a token, a folder that is not new
+    └── DashboardRequestError   invalid options: an address without a token, a folder that is not new
 """
 
 
@@ -11,5 +11,5 @@ class DashboardError(Exception):
     """Root of all errors of the package; the message is for the user."""
 
 
-class DashboardWishError(DashboardError, ValueError):
+class DashboardRequestError(DashboardError, ValueError):
     """Invalid options: an address without a token, a short token, a folder that is not new."""

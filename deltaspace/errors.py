@@ -8,7 +8,7 @@
     DashboardError      dashboards and reports
 
 Some are also built-in errors: `UnknownStudyError`, `UnknownTrialError` and `UnknownMethodError` are a ``KeyError``;
-those of invalid requests, such as `SpecificationError` and `WishError`, are a ``ValueError``.
+those of invalid requests, such as `SpecificationError` and `InvalidRequestError`, are a ``ValueError``.
 
 Example:
     >>> try:

@@ -64,7 +64,7 @@ def launch(
         result = launched(
             specification, storage_url=url, observer=observer, announce=tell, take_over=take_over, observers=observers
         )
-    announce(result.complaints)
+    announce(result.observer_errors)
     return open_study(specification.name, url)
 
 

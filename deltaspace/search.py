@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from deltaspace.launch_options import launch
 from deltaspace.training import predict
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 from studies.runtime.progress import ProgressCallback
 from studies.study import Study
 from studies.study_file import specification_of
@@ -136,14 +136,16 @@ class Search:
             generated texts).
 
         Raises:
-            WishError: If the search is not fitted, or a whole table is given.
+            InvalidRequestError: If the search is not fitted, or a whole table is given.
             StudiesError: If no trial is complete, its weights are gone, or a text is blank.
             RunnerError: If its backbone cannot be loaded.
         """
         if not hasattr(self, "study_"):
-            raise WishError("search must be fitted before it predicts; got no study. Call fit first.")
+            raise InvalidRequestError("search must be fitted before it predicts; got no study. Call fit first.")
         if hasattr(texts, "to_parquet"):
-            raise WishError(f"texts must be a list or a column of texts; got {type(texts).__name__}. Give one column.")
+            raise InvalidRequestError(
+                f"texts must be a list or a column of texts; got {type(texts).__name__}. Give one column."
+            )
         with TemporaryDirectory() as scratch:
             folder = self.study_.export(Path(scratch, "best")).folder
             return predict(folder, texts, batch_size=batch_size)

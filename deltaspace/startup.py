@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from trial_runner.files import expanded
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def init(
     source = data_source_of(data, configuration=configuration)
     file = Path(output) if output else Path(f"{own.get('name', source.title)}.yaml")
     if file.exists() and not overwrite:
-        raise WishError(f"the study file must be new; {file} is there already. Choose another, or overwrite it.")
+        raise InvalidRequestError(
+            f"the study file must be new; {file} is there already. Choose another, or overwrite it."
+        )
     keys, head = draft_study(source, Choices(**own, columns=choices))
     specification_from_mapping(keys, origin=str(file))
     try:

@@ -18,7 +18,7 @@ def check_edits(edits: Iterable[Edit]) -> None:
         InvalidEditError: If a rule is broken.
     """
     edits = tuple(edits)
-    _check_pairs(edits, [edit.read for edit in edits], _surely_share_layers)
+    _check_pairs(edits, [edit.read for edit in edits], _always_share_layers)
 
 
 def _check_pairs(edits: tuple[Edit, ...], reads: list[Port | None], share_layers: Callable[[Edit, Edit], bool]) -> None:
@@ -39,7 +39,7 @@ def _check_pairs(edits: tuple[Edit, ...], reads: list[Port | None], share_layers
                 raise rule_error("twice", got, "Merge them.")
 
 
-def _surely_share_layers(one: Edit, other: Edit) -> bool:
+def _always_share_layers(one: Edit, other: Edit) -> bool:
     """Return whether two edits share a block in every stack that has the layers of both."""
     first, second = one.layers, other.layers
     if isinstance(first, LayerRange) and isinstance(second, LayerRange):

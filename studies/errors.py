@@ -3,7 +3,7 @@
 ::
 
     StudiesError
-    ├── WishError             a request that cannot be met: a name or a file that is taken, an input that is missing
+    ├── InvalidRequestError   a request that cannot be met: a name or a file that is taken, an input that is missing
     ├── SpecificationError    a study file that cannot be read or is not valid (one line per problem)
     ├── UnknownStudyError     no study of that name in the storage
     ├── UnknownTrialError     no trial of that number in the study
@@ -34,7 +34,7 @@ class StudiesError(Exception):
     __str__ = Exception.__str__  # of a KeyError it would be a quotation
 
 
-class WishError(StudiesError, ValueError):
+class InvalidRequestError(StudiesError, ValueError):
     """A request that cannot be met: a name or a file that is taken, an input that is missing, conflicting options."""
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from studies.errors import StorageError, WishError
+from studies.errors import InvalidRequestError, StorageError
 from studies.ledger.copies import Copied
 from studies.ledger.engine import StorageAddress
 from studies.ledger.files import own_folder
@@ -36,7 +36,7 @@ def rename_study(ledger: Ledger, name: str, new: str) -> StudyRecord:
     Raises:
         StudiesError: If there is no such study, a launch runs it, or the new name is taken or invalid.
     """
-    check_name(new, "a study", WishError)
+    check_name(new, "a study", InvalidRequestError)
     study = _half_renamed(ledger, name, new) or ledger.study(name)
     if study.name == name:
         if study.folder is not None:
@@ -119,7 +119,7 @@ def _write_archive(ledger: Ledger, studies: Sequence[StudyRecord], folder: Path)
                     archive.move_folder(study, (temporary / _FOLDERS / own[study.name].name).resolve())
         temporary.rename(folder)
     except OSError as error:
-        raise WishError(f"an archive needs a new folder; got: {error}. Choose another.") from error
+        raise InvalidRequestError(f"an archive needs a new folder; got: {error}. Choose another.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -169,12 +169,12 @@ def back_up(ledger: Ledger, file: Path) -> list[Copied]:
     """Write all studies of a database to a new SQLite file, also while launches write; without the files of trials.
 
     Raises:
-        WishError: If the file exists.
+        InvalidRequestError: If the file exists.
         StorageError: If it cannot be written.
     """
     temporary = unfinished(file.absolute())
     if file.exists():
-        raise WishError(f"a backup needs a new file; {file} is there already. Choose another name.")
+        raise InvalidRequestError(f"a backup needs a new file; {file} is there already. Choose another name.")
     try:
         with Ledger.open(f"sqlite:///{temporary}") as backup:
             copied = backup.copy_from(ledger)
@@ -191,13 +191,13 @@ def merge_studies(ledger: Ledger, other_url: str) -> list[Copied]:
     """Copy the studies of another database into this one; their files stay where they are.
 
     Raises:
-        WishError: If both are the same database.
+        InvalidRequestError: If both are the same database.
         StorageError: If the other cannot be read.
     """
     with Ledger.open(other_url, read_only=True) as other:
         file, own = StorageAddress.parse(other_url).file, ledger.database.address.file
         if other.url == ledger.url or (own is not None and file is not None and own.samefile(file)):
-            raise WishError(f"two databases can be merged; got {other.url} twice.")
+            raise InvalidRequestError(f"two databases can be merged; got {other.url} twice.")
         copied = ledger.copy_from(other)
     for one in copied:
         if one.name != one.study.name and one.study.folder is not None:  # also of a merge that was killed before

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from search_space.closest_name import name_hint
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from studies.ledger.database import NO_PATIENCE
 from studies.ledger.ledger import Ledger
 from studies.records import Reading, StudyRecord, TrialRecord, TrialState
@@ -66,14 +66,14 @@ class ObserverDispatcher:
     """Reads the ledger at intervals and calls observers for new trials and readings; drops one that raises.
 
     Attributes:
-        complaints: One line for each observer that raised, with the error.
+        observer_errors: One line for each observer that raised, with the error.
     """
 
     def __init__(self, study: StudyRecord, ledger: Ledger, observers: Sequence[Observer]) -> None:
         """Start from the present state: earlier launches have reported what came before."""
-        self.complaints: list[str] = []
+        self.observer_errors: list[str] = []
         self._study = study
-        self._ledger = ledger.patient(NO_PATIENCE)
+        self._ledger = ledger.with_patience(NO_PATIENCE)
         self._observers = list(observers)
         self._begun: set[int] = set()
         self._ended: set[int] = set()
@@ -132,7 +132,7 @@ class ObserverDispatcher:
             except Exception as error:  # noqa: BLE001 - whatever an observer raises ends no launch
                 self._observers.remove(observer)
                 who, met = type(observer).__name__, crash_reason(error)
-                self.complaints.append(f"observer {who} is not called again; it raised {met}. The launch goes on.")
+                self.observer_errors.append(f"observer {who} is not called again; it raised {met}. The launch goes on.")
 
 
 def named_observer(text: str, known: Mapping[str, str]) -> Observer:
@@ -143,14 +143,16 @@ def named_observer(text: str, known: Mapping[str, str]) -> Observer:
         known: Built-in observers by name.
 
     Raises:
-        WishError: If there is no such observer, or it cannot be made.
+        InvalidRequestError: If there is no such observer, or it cannot be made.
     """
     place = known.get(text, text)
     module, colon, name = place.partition(":")
     if not (module and colon and name):
-        raise WishError(f"an observer is {', '.join(known)} or module:name; got {text!r}.{name_hint(text, known)}")
+        raise InvalidRequestError(
+            f"an observer is {', '.join(known)} or module:name; got {text!r}.{name_hint(text, known)}"
+        )
     try:
         made: Observer = getattr(importlib.import_module(module), name)()
     except (ImportError, AttributeError) as error:
-        raise WishError(f"observer {text!r} must be there; got {type(error).__name__}: {error}.") from error
+        raise InvalidRequestError(f"observer {text!r} must be there; got {type(error).__name__}: {error}.") from error
     return made

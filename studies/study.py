@@ -219,10 +219,10 @@ class Study:
         tell = None if progress is False else announce
         with observed(progress, self.view) as show:
             result = launch(specification, storage_url=self.storage, observer=show, announce=tell, take_over=take_over)
-        announce(result.complaints)
+        announce(result.observer_errors)
         return self
 
-    def confirm(  # noqa: PLR0913 - one argument per wish
+    def confirm(  # noqa: PLR0913 - one argument per option
         self,
         *,
         top: int = 5,
@@ -267,7 +267,7 @@ class Study:
         with _opened(self.storage) as ledger:
             return confirmation_result(ledger, request.confirmation)
 
-    def ablate(  # noqa: PLR0913 - one argument per wish
+    def ablate(  # noqa: PLR0913 - one argument per option
         self,
         trial: int | Literal["best"] = "best",
         *,
@@ -308,15 +308,15 @@ class Study:
         with _opened(self.storage) as ledger:
             return ablation_result(ledger, request.confirmation)
 
-    def _confirmed(self, request: "Request", progress: ProgressCallback | bool, **wishes: Any) -> None:
+    def _confirmed(self, request: "Request", progress: ProgressCallback | bool, **options: Any) -> None:
         """Run the requested trainings, as far as they come."""
         from studies.confirmation.execution import confirm
 
         tell = None if progress is False else announce
         with observed(progress, self.view) as observer:
-            result = confirm(request, storage_url=self.storage, observer=observer, announce=tell, **wishes)
-        for complaint in result.complaints:
-            warnings.warn(complaint, stacklevel=3)
+            result = confirm(request, storage_url=self.storage, observer=observer, announce=tell, **options)
+        for line in result.observer_errors:
+            warnings.warn(line, stacklevel=3)
 
     def export(
         self,

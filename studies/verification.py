@@ -11,7 +11,7 @@ from optuna.trial import FixedTrial
 
 from search_space.errors import SearchSpaceError
 from search_space.space.space import SearchSpace
-from studies.analysis.estimates import strange_cache
+from studies.analysis.estimates import cache_mismatches
 from studies.confirmation.ablation_path import comparisons_of
 from studies.confirmation.consistency import ConfirmationFacts
 from studies.confirmation.results import ConfirmationResult, confirmation_result
@@ -70,12 +70,12 @@ def verify(ledger: Ledger, name: str, tell: Callable[[str], object] = warnings.w
         facts = ConfirmationFacts(records=records, asked=asked, originals=originals, space=space)
         found += facts.differences()
         found += [] if found else facts.contender_differences()
-        return found or list(_strange_comparisons(confirmation_result(ledger, name)))
-    found += _strange_proposals(records.trials, space, study.seed)
-    return found or [*_strange_decisions(records, specification, prepare), *strange_cache(ledger, study)]
+        return found or list(_comparison_mismatches(confirmation_result(ledger, name)))
+    found += _proposal_mismatches(records.trials, space, study.seed)
+    return found or [*_decision_mismatches(records, specification, prepare), *cache_mismatches(ledger, study)]
 
 
-def _strange_decisions(
+def _decision_mismatches(
     records: Records, specification: BegunSpecification, prepare: Callable[[], Prepared]
 ) -> Iterator[str]:
     """Yield one line for each decision at a rung against the rule; of collapse only if the data can be read."""
@@ -89,7 +89,7 @@ def _strange_decisions(
     yield from pruning_differences(records.trials, records.readings, plan)
 
 
-def _strange_comparisons(result: ConfirmationResult) -> Iterator[str]:
+def _comparison_mismatches(result: ConfirmationResult) -> Iterator[str]:
     """Yield one line for each contender whose stored comparison is not the one of the scores."""
     expected = {label: one.entry() for label, one in comparisons_of(result).items()}
     for one in result.contenders if result.is_finished else ():
@@ -116,7 +116,7 @@ class _RecordedTrial(FixedTrial):
         self.recorded = proposal.keys()
 
 
-def _strange_proposals(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
+def _proposal_mismatches(trials: Sequence[TrialRecord], space: SearchSpace, seed: int) -> Iterator[str]:
     """Yield one line for each trial that differs from the one that its proposal makes."""
     for trial in trials:
         proposal = _RecordedTrial(trial.proposal)

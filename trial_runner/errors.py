@@ -3,14 +3,14 @@
 ::
 
     RunnerError
-    ├── RequestError          a request, plan or learning rate out of range
+    ├── TrialRequestError     a request, plan or learning rate out of range
     ├── BackboneError         a backbone cannot be found, read or used
     ├── TaskError             a task's data cannot be found, read or used
     ├── AttachError           deltas cannot be attached, or their count is not the formula's
-    ├── BrokenPromiseError    an edit on a backbone is not what every edit must be
+    ├── EditPropertyError     an edit on a backbone is not what every edit must be
     ├── SnapshotError         a snapshot is damaged or belongs elsewhere
     └── ExportError           a trained delta cannot be written, or what was written cannot be loaded
-        └── ExportWishError     what was asked for cannot be: a place that is taken, a format that lacks an edit
+        └── ExportRequestError  what was asked for cannot be: a place that is taken, a format that lacks an edit
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class RunnerError(Exception):
     """Root of all errors of the package; its text is one line for the user."""
 
 
-class RequestError(RunnerError, ValueError):
+class TrialRequestError(RunnerError, ValueError):
     """A request, plan or learning rate that is out of range."""
 
 
@@ -39,7 +39,7 @@ class AttachError(RunnerError):
     """Deltas that cannot be attached, or whose count is not the formula's."""
 
 
-class BrokenPromiseError(RunnerError):
+class EditPropertyError(RunnerError):
     """An edit that breaks a property of edits on a backbone; a bug, or a backbone that cannot be used so."""
 
 
@@ -51,7 +51,7 @@ class ExportError(RunnerError):
     """A trained delta that cannot be written, or an export that cannot be loaded."""
 
 
-class ExportWishError(ExportError, ValueError):
+class ExportRequestError(ExportError, ValueError):
     """A place that is taken, a format that lacks an edit, a folder that is no export, another backbone."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.processes import has_ended, machine_mark, start_of
 
 
@@ -126,11 +126,11 @@ def check_is_new(path: Path) -> None:
         path_exists = path.exists() or path.is_symlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise ExportWishError(
+        raise ExportRequestError(
             f"an export must go to a place that can be; got a problem with its path: {why}."
         ) from error
     if path_exists:
-        raise ExportWishError(
+        raise ExportRequestError(
             f"an export must go to a new place; {path} is there already. Choose another or remove it."
         )
 

@@ -45,7 +45,7 @@ class QuantizedLinear(nn.Module):
         shape: ``(D_out, D_in)``.
         dtype: Type of the dense weights.
         bias: ``(D_out,)``, or None.
-        stood_for: Class of the layer before it was quantised.
+        replaced_class: Class of the layer before it was quantised.
     """
 
     codes: Tensor
@@ -59,13 +59,13 @@ class QuantizedLinear(nn.Module):
         shape: tuple[int, int],
         dtype: torch.dtype,
         bias: nn.Parameter | None,
-        stood_for: type[nn.Module] = nn.Linear,
+        replaced_class: type[nn.Module] = nn.Linear,
     ) -> None:
         """Keep references to the tensors, without copies."""
         super().__init__()
         self.out_features, self.in_features = shape
         self.dtype = dtype
-        self.stood_for = stood_for
+        self.replaced_class = replaced_class
         self.register_buffer("codes", codes)
         self.register_buffer("scales", scales)
         self.bias = bias
@@ -138,7 +138,7 @@ class _Product(torch.autograd.Function):
         return gradient @ ctx.layer.dense()[ctx.outputs].to(gradient.dtype), None, None
 
 
-def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
+def quantize_on_meta(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
     """Replace the layers that transformers would quantise by quantised layers on the ``meta`` device.
 
     Args:
@@ -167,7 +167,7 @@ def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
             )
         bias: Any = layer.bias
         with torch.device("meta"):
-            codes, scales = _imagined(kind, rows, columns, dtype)
+            codes, scales = _empty_codes(kind, rows, columns, dtype)
         shape = (rows, columns)
         held = QuantizedLinear(codes=codes, scales=scales, shape=shape, dtype=torch.float32, bias=bias)
         model.set_submodule(name, held)
@@ -175,7 +175,7 @@ def imagine_quantized(model: nn.Module, kind: str, dtype: torch.dtype) -> None:
         raise no_layers(kind)
 
 
-def _imagined(kind: str, rows: int, columns: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _empty_codes(kind: str, rows: int, columns: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Return codes and scales of a layer."""
     numbers = rows * columns
     if kind == "int8":
@@ -263,7 +263,7 @@ def _of_8_bits(layer: Any) -> QuantizedLinear:
 def _of_bitsandbytes(layer: Any, scales: Tensor, dtype: torch.dtype) -> QuantizedLinear:
     shape, codes = (layer.out_features, layer.in_features), layer.weight.data
     return QuantizedLinear(
-        codes=codes, scales=scales, shape=shape, dtype=dtype, bias=layer.bias, stood_for=layer.source_cls
+        codes=codes, scales=scales, shape=shape, dtype=dtype, bias=layer.bias, replaced_class=layer.source_cls
     )
 
 
@@ -281,10 +281,10 @@ def hold_dense(model: nn.Module) -> None:
         weight = layer.dense()
         plain: Any
         with torch.device("meta"):
-            if layer.stood_for is nn.Linear:
+            if layer.replaced_class is nn.Linear:
                 plain = nn.Linear(layer.in_features, layer.out_features, bias=False)
             else:  # the Conv1D of transformers
-                plain, weight = layer.stood_for(layer.out_features, layer.in_features), weight.T.contiguous()
+                plain, weight = layer.replaced_class(layer.out_features, layer.in_features), weight.T.contiguous()
         plain.weight, plain.bias = nn.Parameter(weight, requires_grad=False), layer.bias
         model.set_submodule(name, plain)
     config: Any = getattr(model, "config", None)

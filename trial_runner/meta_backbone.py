@@ -16,7 +16,7 @@ from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.attachment.frozen_model import Device, FrozenModel
 from trial_runner.backbones import Backbone, BackboneSource, config_of
 from trial_runner.backbones.backbone import backbone_of, check_quantization, model_without_weights
-from trial_runner.linear_layers import held_bytes, imagine_quantized, products_of
+from trial_runner.linear_layers import held_bytes, products_of, quantize_on_meta
 from trial_runner.objectives import OBJECTIVES
 from trial_runner.packs.pack import TrialPack
 from trial_runner.tasks import TASK_KINDS, Prepared, PreparedTask, PreparedTextTask, Split, Task, TextSplit
@@ -80,7 +80,7 @@ def _model(source: BackboneSource, *, has_head: bool, rounds_products: bool) -> 
     )
     is_half = source.dtype == "bf16"
     if source.quantization != "none":
-        imagine_quantized(whole, source.quantization, torch.bfloat16 if is_half else torch.float32)
+        quantize_on_meta(whole, source.quantization, torch.bfloat16 if is_half else torch.float32)
     products = {id(layer) for layer in products_of(whole)} if rounds_products and source.dtype != "fp32" else set()
     made: dict[int, nn.Parameter] = {}
     for module in whole.modules():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from search_space.configuration import Configuration
-from trial_runner.errors import RequestError
+from trial_runner.errors import TrialRequestError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.training import Training
 
@@ -29,13 +29,13 @@ class TrainingPlan(Training):
     def __post_init__(self) -> None:
         """Check the measurements; `Training` checks the rest."""
         if self.measured_split not in ("validation", "test"):
-            raise RequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
+            raise TrialRequestError(f"the measured split must be validation or test; got {self.measured_split!r}.")
         if self.rung_examples is not None and not self.rung_examples >= 1:
-            raise RequestError(f"a measurement must be of at least 1 example; got {self.rung_examples}.")
+            raise TrialRequestError(f"a measurement must be of at least 1 example; got {self.rung_examples}.")
         if not self.evaluate_at_steps or self.evaluate_at_steps[-1] != self.steps:
-            raise RequestError(f"the last evaluation must be at step {self.steps}; got {self.evaluate_at_steps}.")
+            raise TrialRequestError(f"the last evaluation must be at step {self.steps}; got {self.evaluate_at_steps}.")
         if list(self.evaluate_at_steps) != sorted(set(self.evaluate_at_steps)) or self.evaluate_at_steps[0] < 1:
-            raise RequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
+            raise TrialRequestError(f"evaluation steps must ascend from 1; got {self.evaluate_at_steps}.")
 
     def steps_to_evaluation(self, step: int) -> int:
         """Return the number of steps from a step to the next measurement; 0 after the last."""
@@ -66,7 +66,7 @@ class TrialRequest:
         """Check the signs; 0, infinity and NaN are accepted so that isolation can be tested."""
         for name, rate in zip(("attention", "ffn", "head"), self.learning_rates, strict=True):
             if rate < 0:
-                raise RequestError(f"learning rate of {name} must not be negative; got {rate}.")
+                raise TrialRequestError(f"learning rate of {name} must not be negative; got {rate}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from trial_runner.backbones import (
 )
 from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.weight_files import mapped_bytes
-from trial_runner.errors import BackboneError, RequestError, TaskError
+from trial_runner.errors import BackboneError, TaskError, TrialRequestError
 from trial_runner.linear_layers import held_bytes, products_of
 from trial_runner.objectives import OBJECTIVES, Objective
 from trial_runner.packs.graphs import Recorder
@@ -138,11 +138,11 @@ class TorchRunner:
         device = self._frozen.device.device
         wanted = min(slots, MOST_ON_GPU if device.type == "cuda" else MOST_ON_CPU)
         free_bytes = int(USABLE * available_bytes(device))
-        if not self._fit_beyond_doubt(wanted, fitting, free_bytes):
+        if not self._fit_without_plan(wanted, fitting, free_bytes):
             wanted = self._fitting(wanted, fitting, free_bytes, recorder)
         return TrialPack(self._frozen, self._objective, slots=wanted, recorder=recorder)
 
-    def _fit_beyond_doubt(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
+    def _fit_without_plan(self, slots: int, plan: TrainingPlan, free_bytes: int) -> bool:
         """Return whether a CPU has so much memory that the memory plan, which takes a second, can be skipped."""
         tokens = int(self._objective.lengths("train").max(initial=1))
         widest = self._frozen.widest_bytes(slots * plan.examples_of(tokens), max(tokens, tokens**2 // _TOKENS_A_LAYER))
@@ -288,20 +288,20 @@ def chosen_precision(precision: str, place: torch.device, source: BackboneSource
     """Return the precision on a device: ``auto`` is ``bf16`` if the hardware or the weights have it, else ``fp32``.
 
     Raises:
-        RequestError: If it is none of `PRECISIONS`, or weights in bf16 have no products in it, or
+        TrialRequestError: If it is none of `PRECISIONS`, or weights in bf16 have no products in it, or
             `AUTO_PRECISION` is neither ``bf16`` nor ``fp32``.
     """
     if precision not in PRECISIONS:
-        raise RequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
+        raise TrialRequestError(f"precision must be one of {', '.join(PRECISIONS)}; got {precision!r}.")
     if source is not None and source.dtype == "bf16":
         if precision in ("auto", "bf16"):
             return "bf16"
-        raise RequestError(f"weights in bf16 have products in bf16; got precision {precision}. Take dtype fp32.")
+        raise TrialRequestError(f"weights in bf16 have products in bf16; got precision {precision}. Take dtype fp32.")
     if precision != "auto":
         return precision
     wanted = os.environ.get(AUTO_PRECISION, "").strip()
     if wanted not in ("", "fp32", "bf16"):
-        raise RequestError(f"{AUTO_PRECISION} must be fp32 or bf16; got {wanted!r}.")
+        raise TrialRequestError(f"{AUTO_PRECISION} must be fp32 or bf16; got {wanted!r}.")
     return wanted or ("bf16" if has_fast_bf16(place) else "fp32")
 
 

@@ -120,7 +120,7 @@ def _best_line(progress: Progress, width: int) -> Text:
     if best is None:
         compared = "compared when all trials have ended" if progress.counts.get(TrialState.COMPLETE) else ""
         return _line(f"[dim]{compared or 'no trial is complete yet'}[/]{aside}")
-    curve = sparkline(progress.course, until=progress.ended, width=8 if width < _MIDDLE_WIDTH else 24)
+    curve = sparkline(progress.improvements, until=progress.ended, width=8 if width < _MIDDLE_WIDTH else 24)
     score = measured_text(best.score, progress.examples)
     metric = escape(progress.metric)
     return _line(f"highest {metric} [bold green]{score}[/]{f'  [green]{curve}[/]' if curve else ''}{aside}")
@@ -196,18 +196,18 @@ def _furthest(running: Sequence[TrialProgress], count: int) -> list[TrialProgres
 _LEVELS = "▁▂▃▄▅▆▇█"
 
 
-def sparkline(course: Sequence[tuple[int, float]], *, until: int, width: int) -> str:
+def sparkline(improvements: Sequence[tuple[int, float]], *, until: int, width: int) -> str:
     """Return the best score over the number of ended trials as a sparkline; empty for fewer than two improvements.
 
     Args:
-        course: Improvements as pairs of ended trials and best score; ascending in both.
+        improvements: Improvements as pairs of ended trials and best score; ascending in both.
         until: Number of ended trials.
         width: Maximum number of characters.
     """
-    if len(course) < 2:
+    if len(improvements) < 2:
         return ""
-    (first, low), (_, high) = course[0], course[-1]
+    (first, low), (_, high) = improvements[0], improvements[-1]
     count = min(width, until - first + 1)
     seen = [first + round(place * (until - first) / max(1, count - 1)) for place in range(count)]
-    values = [max(score for ended, score in course if ended <= at) for at in seen]
+    values = [max(score for ended, score in improvements if ended <= at) for at in seen]
     return "".join(_LEVELS[round((value - low) / (high - low) * (len(_LEVELS) - 1))] for value in values)

@@ -43,8 +43,8 @@ def _rows(proof: Proof, shape: BackboneShape) -> Iterator[tuple[str, str]]:
     lacked = [f"{site} {port}" for site, port in proof.lacks]
     if lacked:
         yield "not reached", ", ".join(lacked)
-    for edit, promise in list(proof.broken.items())[:_LISTED]:
-        yield "broken", f"{edit}: {promise}"
+    for edit, reason in list(proof.broken.items())[:_LISTED]:
+        yield "broken", f"{edit}: {reason}"
 
 
 def proof_json(proof: Proof) -> dict[str, Any]:

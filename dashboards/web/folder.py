@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dashboards.errors import DashboardWishError
+from dashboards.errors import DashboardRequestError
 from dashboards.jsonable import to_json
 from dashboards.web.cache.storage import WatchedStorage
 from dashboards.web.cache.study import WatchedStudy
@@ -25,7 +25,7 @@ def export_study(url: str, name: str, folder: Path) -> int:
         UnknownStudyError: If there is no study of that name.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise DashboardWishError(f"the folder of an export must be new or empty; got {folder}. Choose another one.")
+        raise DashboardRequestError(f"the folder of an export must be new or empty; got {folder}. Choose another one.")
     storage = WatchedStorage(url)
     try:
         study = storage.named(name)

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dashboards.errors import DashboardWishError
+from dashboards.errors import DashboardRequestError
 
 MIN_TOKEN_LENGTH: Final = 16
 """Smallest number of characters of a token."""
@@ -86,12 +86,12 @@ class AccessPolicy:
     def __post_init__(self) -> None:
         """Check the attributes."""
         if self.token and len(self.token) < MIN_TOKEN_LENGTH:
-            raise DashboardWishError(
+            raise DashboardRequestError(
                 f"a token must have at least {MIN_TOKEN_LENGTH} characters; got {len(self.token)}. "
                 f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(MIN_TOKEN_LENGTH)}"
             )
         if not self.is_loopback and not self.token:
-            raise DashboardWishError(
+            raise DashboardRequestError(
                 f"an address that other machines reach must have a token; got --host {self.host} alone. "
                 f"Set DELTASPACE_TOKEN={secrets.token_urlsafe(MIN_TOKEN_LENGTH)}"
             )
@@ -99,7 +99,7 @@ class AccessPolicy:
             _check_root_path(self.root_path)
         for origin in self.allowed_origins:
             if not _ORIGIN.fullmatch(origin.lower()):
-                raise DashboardWishError(
+                raise DashboardRequestError(
                     f"--allow-origin must be scheme://host[:port]; got {origin!r}. "
                     "Give the start of the address in the browser, such as https://hub.example."
                 )
@@ -161,12 +161,14 @@ class AccessPolicy:
 def _check_root_path(path: str) -> None:
     example = "Give the path before the dashboard's own in the browser, such as /user/me/proxy/8392."
     if not path.startswith("/"):
-        raise DashboardWishError(f"--root-path must begin with '/'; got {path!r}. {example}")
+        raise DashboardRequestError(f"--root-path must begin with '/'; got {path!r}. {example}")
     if not _ROOT_PATH.fullmatch(path):
-        raise DashboardWishError(f"--root-path must be the path of an address, encoded; got {path!r}. {example}")
+        raise DashboardRequestError(f"--root-path must be the path of an address, encoded; got {path!r}. {example}")
     if path.split("/")[1] in _OWN_FOLDERS:
         own = ", ".join(f"/{name}" for name in _OWN_FOLDERS)
-        raise DashboardWishError(f"--root-path must not begin with the dashboard's own {own}; got {path!r}. {example}")
+        raise DashboardRequestError(
+            f"--root-path must not begin with the dashboard's own {own}; got {path!r}. {example}"
+        )
 
 
 def _without_default_port(origin: str) -> str:
@@ -195,7 +197,7 @@ class AccessMiddleware:
         path = self._policy.route_of(scope["path"])
         scope = {**scope, "path": path}
 
-        async def send_sealed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _POLICY.items():
@@ -206,9 +208,9 @@ class AccessMiddleware:
         response = self._early_response(scope, Headers(scope=scope))
         with suppress(ClientDisconnect):  # the client has gone, or never sent the whole request
             try:
-                await (self._app if response is None else response)(scope, receive, send_sealed)
+                await (self._app if response is None else response)(scope, receive, send_with_headers)
             except asyncio.CancelledError:  # Ctrl-C
-                await _refusal(503, "the dashboard has ended. Start it again.")(scope, receive, send_sealed)
+                await _refusal(503, "the dashboard has ended. Start it again.")(scope, receive, send_with_headers)
 
     def _early_response(self, scope: Scope, headers: Headers) -> Response | None:
         """Return a refusal or a redirect; None for a request that the application handles."""

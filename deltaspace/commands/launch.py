@@ -125,7 +125,7 @@ def launch(  # noqa: PLR0913 - one argument per option
             say(f"deltaspace: {error}", err=True)
             return _EXIT_MISUSED
     events.end(result.study.name, result.reason, finished=result.finished)
-    for line in result.complaints:
+    for line in result.observer_errors:
         say(line, err=True)
     return _report(result, storage, as_json=as_json)
 

@@ -126,7 +126,7 @@ def cached_estimates(asked: _EstimateQuery) -> Estimates:
     )
 
 
-def strange_cache(ledger: "Ledger", study: StudyRecord) -> Iterator[str]:
+def cache_mismatches(ledger: "Ledger", study: StudyRecord) -> Iterator[str]:
     """Yield a line if the cached estimates of a study's state are not those of its records; nothing is written."""
     trials = ledger.outlines(study.id)
     if study.kind is not StudyKind.SEARCH or not are_enough(trials):

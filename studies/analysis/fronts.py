@@ -11,7 +11,7 @@ from search_space.parameter_counts.budget import budget_parameters, read_budget
 from studies.analysis.estimates import Estimates
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of, shown
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 from studies.ledger.ledger import Ledger
 from studies.objectives import SMALLEST_SHARE, SizeGoal, SizeMeasure
 from studies.pareto import Staircase, front
@@ -146,7 +146,7 @@ def best_within(ledger: Ledger, name: str, size: str | int | float) -> int:
     best = found.within(most)
     if best is None:
         smallest = f"the smallest has {found.points[0].size:,}" if found.points else "none is complete"
-        raise WishError(
+        raise InvalidRequestError(
             f"study {name!r} must have a complete trial of at most {most:,} parameters; {smallest}. "
             "Choose a larger size."
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from search_space.closest_name import name_hint
 from studies.analysis.frames import frame
 from studies.analysis.ranks import Ranking, ranking_of
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from studies.ledger.ledger import Ledger
 from studies.records import StudyKind, StudyRecord, TrialRecord, TrialState
 
@@ -67,10 +67,10 @@ def check_number(trial: object) -> None:
     """Refuse any word but ``best`` as a trial.
 
     Raises:
-        WishError: If it is another word.
+        InvalidRequestError: If it is another word.
     """
     if isinstance(trial, str) and trial != "best":
-        raise WishError(f"a trial must be a number or 'best'; got {trial!r}.{name_hint(trial, ['best'])}")
+        raise InvalidRequestError(f"a trial must be a number or 'best'; got {trial!r}.{name_hint(trial, ['best'])}")
 
 
 def best_number(ledger: Ledger, name: str) -> int:

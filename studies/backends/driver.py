@@ -29,7 +29,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from studies.backends.backend import SNAPSHOT_SECONDS, pack_size
 from studies.backends.driver_process import DriverOrder, DriverProgress, Ended, not_taken_in
-from studies.backends.keeper_actor import FILES, PULSE, KeeperActor
+from studies.backends.keeper_actor import FILES, PING, KeeperActor
 from studies.backends.keeper_monitor import KeeperWatch
 from studies.backends.placement import Nodes, no_gpu, share_of
 from studies.backends.scaling_policy import Growth, Places, WorkerFailures, treat_oom_as_actor_error
@@ -97,7 +97,7 @@ def _driven(order: DriverOrder, connection: Connection) -> LaunchStatus:
     workers = None if options.workers == "auto" else int(options.workers)
     growth = Growth(share, workers)
     context, name = ray.get_runtime_context(), f"launch {uuid.uuid4().hex[:12]}"
-    actor: Any = ray.remote(concurrency_groups={PULSE: 2, FILES: 2})(KeeperActor)
+    actor: Any = ray.remote(concurrency_groups={PING: 2, FILES: 2})(KeeperActor)
     # on this machine: the database may be a local file, and the study's folder is local
     here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
     limits = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}

@@ -39,7 +39,7 @@ def run_inline(plan: StudyPlan, factory: RunnerFactory, options: Fleet, watch: W
         show(replace(shown, waits_for=text))
 
     patience = Patience(seconds=plan.patience_seconds, tell=show_wait, is_over=lambda: bool(watch.reason_to_stop()))
-    keeper = StudyKeeper(plan, ledger.patient(patience), name=f"inline {os.getpid()}")
+    keeper = StudyKeeper(plan, ledger.with_patience(patience), name=f"inline {os.getpid()}")
 
     def should_leave() -> bool:
         nonlocal shown

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # workers and the driver have this module too, and need neith
     from studies.ledger.ledger import Ledger
     from studies.runtime.keeper import StudyKeeper
 
-PULSE = "pulse"
+PING = "ping"
 """Concurrency group of calls that are answered while the keeper waits for its database."""
 
 FILES = "files"
@@ -30,8 +30,8 @@ _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
 
 
-Pulse = tuple[str, dict[str, Any]]
-"""Sign of life of the keeper.
+Ping = tuple[str, dict[str, Any]]
+"""Answer of the keeper to a ping.
 
 It holds the resource that the keeper waits for (see `studies.runtime.progress.Progress.waits_for`) and the actors of
 the registered workers by name.
@@ -51,7 +51,7 @@ class KeeperActor:
         self._keeper: StudyKeeper | None = None
         self._error: StudiesError | None = None
         self._waits_for = self._stop = ""
-        self._crew: dict[str, Any] = {}
+        self._actors: dict[str, Any] = {}
         self._nodes = Nodes()
         self._loaded: tuple[str, dict[str, str]] | None = None
 
@@ -63,21 +63,21 @@ class KeeperActor:
             self._keeper.drain(self._stop)
         return getattr(self._keeper, method)(*arguments)
 
-    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
-    def pulse(self, stop: str) -> Pulse:
-        """Return a sign of life; dismiss the workers if there is a reason to stop."""
+    @ray.method(concurrency_group=PING)  # type: ignore[untyped-decorator]
+    def ping(self, stop: str) -> Ping:
+        """Answer a ping; dismiss the workers if there is a reason to stop."""
         self._stop = self._stop or stop
-        return self._waits_for, dict(self._crew)
+        return self._waits_for, dict(self._actors)
 
-    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
-    def meet(self, worker: str, actor: Any, node: str) -> None:
+    @ray.method(concurrency_group=PING)  # type: ignore[untyped-decorator]
+    def register_worker(self, worker: str, actor: Any, node: str) -> None:
         """Register the actor and the node of a worker, so that it can be ended when it is silent."""
-        self._nodes.meet(worker, node)
+        self._nodes.register_worker(worker, node)
         place = worker.partition("/")[0]
-        self._crew = {name: one for name, one in self._crew.items() if name.partition("/")[0] != place}
-        self._crew[worker] = actor
+        self._actors = {name: one for name, one in self._actors.items() if name.partition("/")[0] != place}
+        self._actors[worker] = actor
 
-    @ray.method(concurrency_group=PULSE)  # type: ignore[untyped-decorator]
+    @ray.method(concurrency_group=PING)  # type: ignore[untyped-decorator]
     def agree(self, node: str, identity: Mapping[str, str]) -> None:
         """Compare the backbone and data of a node with those of the first node.
 
@@ -165,10 +165,10 @@ class KeeperClient:
         """Use an actor's handle."""
         self._handle = handle
 
-    def meet(self, worker: str) -> None:
-        """Register the worker of this process without waiting; see `KeeperActor.meet`."""
+    def register_worker(self, worker: str) -> None:
+        """Register the worker of this process without waiting; see `KeeperActor.register_worker`."""
         context = ray.get_runtime_context()
-        self._handle.meet.remote(worker, context.current_actor, context.get_node_id())
+        self._handle.register_worker.remote(worker, context.current_actor, context.get_node_id())
 
     def agree(self, node: str, identity: Mapping[str, str]) -> None:
         """Send the identity of this node's backbone and data to `KeeperActor.agree`. A difference ends the launch."""

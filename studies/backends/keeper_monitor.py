@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from studies.backends.keeper_actor import Pulse, actor_result
+from studies.backends.keeper_actor import Ping, actor_result
 from studies.errors import LaunchError, message_line
 from studies.runtime.progress import ActiveClock, LaunchStatus
 from studies.runtime.study_plan import StudyPlan
@@ -92,7 +92,7 @@ class KeeperWatch:
         self._handle = handle
         self._plan = plan
         clock = ActiveClock(plan.lease_seconds)
-        self._pulse_call = _PolledCall(lambda: handle.pulse.remote(self.stop_reason), clock)
+        self._ping_call = _PolledCall(lambda: handle.ping.remote(self.stop_reason), clock)
         self._status_call = _PolledCall(lambda: handle.call.remote("status", tuple(self._actors)), clock)
         self._actors: dict[str, Any] = {}
         self._ended: set[str] = set()
@@ -110,10 +110,10 @@ class KeeperWatch:
         Raises:
             StudiesError: Error of the keeper, or `LaunchError` if no keeper answers.
         """
-        pulse: Pulse | None = self._pulse_call.answer()
-        if pulse is not None:
+        ping: Ping | None = self._ping_call.answer()
+        if ping is not None:
             self._replaced, self._has_answered = 0, True
-            self.waits_for, actors = pulse
+            self.waits_for, actors = ping
             places = {worker.partition("/")[0] for worker in actors}
             others = {name: one for name, one in self._actors.items() if name.partition("/")[0] not in places}
             self._actors = others | actors
@@ -126,11 +126,11 @@ class KeeperWatch:
         return status is not None
 
     def _is_silent(self) -> bool:
-        """Return whether the keeper sends no pulse, or a call takes longer than its database could."""
+        """Return whether the keeper answers no ping, or a call takes longer than its database could."""
         lease = self._plan.lease_seconds
         alive = lease if self._has_answered else max(lease, BEGIN_SECONDS)
         longest = self._plan.patience_seconds + max(2 * lease, BEGIN_SECONDS)
-        return self._pulse_call.unanswered_seconds > alive or self._status_call.unanswered_seconds > longest
+        return self._ping_call.unanswered_seconds > alive or self._status_call.unanswered_seconds > longest
 
     def discard_pending_status(self) -> None:
         """Discard a pending answer about the status."""
@@ -163,7 +163,7 @@ class KeeperWatch:
         self._replaced += 1
         self._has_answered = False
         ray.kill(self._handle, no_restart=False)
-        self._pulse_call.begin_anew()
+        self._ping_call.begin_anew()
         self._status_call.begin_anew()
 
     def _end_silent(self, silent: tuple[str, ...]) -> None:

@@ -136,7 +136,7 @@ class Nodes(Machines):
         self._refresh()
         return tuple(node for node in self._alive if node.key not in self._leaving)
 
-    def meet(self, worker: str, node: str) -> None:
+    def register_worker(self, worker: str, node: str) -> None:
         """Record the node of a worker."""
         self._node_of[worker] = node
 

@@ -264,7 +264,7 @@ class Supervisor:
 
         progress = self._progress or progress_before(self._plan)
         with suppress(StudiesError):
-            ledger = self._ledger.patient(NO_PATIENCE)
+            ledger = self._ledger.with_patience(NO_PATIENCE)
             progress = replace(progress, counts=ledger.state_counts(ledger.study(self._plan.study).id))
         progress = replace(progress, running=(), waits_for="")
         return LaunchStatus(progress=progress, is_done=False, exhausted="", drained=self._stop_reason, halted=None)

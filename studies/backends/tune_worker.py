@@ -97,7 +97,7 @@ class Heartbeats:
                 continue
             try:
                 if beat % _BEATS_PER_MEETING == 0:  # the keeper may have been replaced
-                    self.keeper.meet(self.name)
+                    self.keeper.register_worker(self.name)
                 began_at = time.monotonic()
                 if self.keeper.heartbeat(self.name):
                     self.is_leaving.set()
@@ -133,7 +133,7 @@ class PackTrainable(Trainable):  # type: ignore[misc]
             name=self._name, keeper=self._keeper, stuck_seconds=plan.stuck_seconds, lease_seconds=plan.lease_seconds
         )
         try:
-            self._keeper.meet(self._name)
+            self._keeper.register_worker(self._name)
             if (error := other_release(home)) is not None:
                 self._keeper.halt(error)
                 return

@@ -42,7 +42,7 @@ from trial_runner.tasks.input_digest import InputDigest
 _SEED_BITS = 31
 
 
-def confirm(  # noqa: PLR0913 - one argument per wish
+def confirm(  # noqa: PLR0913 - one argument per option
     request: Request,
     *,
     storage_url: str,

@@ -97,7 +97,7 @@ class AblationRequest:
 
     Raises:
         ConfirmationError: If there are too few seeds, or the name is not valid.
-        WishError: If the trial is another word.
+        InvalidRequestError: If the trial is another word.
         UnknownMethodError: If there is no such method.
     """
 

@@ -10,7 +10,7 @@ from search_space.backbones import family_of
 from search_space.closest_name import not_one_of
 from search_space.space.space import HEAD_RATE
 from studies.confirmation.results import confirmation_results, measure, verdict_sentences
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from studies.exports.card_usage import BESIDE
 from studies.exports.model_card import model_card
 from studies.exports.retrain import retrain
@@ -82,7 +82,7 @@ def export_trial(
     from trial_runner.files import check_is_new
 
     if kind not in get_args(ExportKind):
-        raise WishError(not_one_of("kind", kind, get_args(ExportKind)))
+        raise InvalidRequestError(not_one_of("kind", kind, get_args(ExportKind)))
     check_is_new(folder)
     record = ledger.study(study)
     return write_export(_source(ledger, record, ledger.trial(record.id, number), anew), folder, kind=kind)

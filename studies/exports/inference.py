@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from search_space.closest_name import name_hint
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from studies.study_file.sections import task_from_json
 from trial_runner.files import check_regular, halved_character, whole_file
 from trial_runner.tasks import TASK_KINDS, Task
@@ -64,7 +64,7 @@ class _InferencePlan:
         return [kind.as_read(self.task, name, value) for name, value in zip(names, values, strict=True)]
 
 
-def predict(  # noqa: PLR0913 - one argument per wish
+def predict(  # noqa: PLR0913 - one argument per option
     folder: Path,
     source: Path,
     output: Path,
@@ -109,16 +109,16 @@ def predict(  # noqa: PLR0913 - one argument per wish
 
 def _check_is_new(output: Path) -> None:
     if output.exists() or output.is_symlink():
-        raise WishError(f"the output must be a new file; got {output}, which exists. Choose another one.")
+        raise InvalidRequestError(f"the output must be a new file; got {output}, which exists. Choose another one.")
     if not output.parent.is_dir():
-        raise WishError(f"the folder of the output must exist; got {output.parent}. Create it first.")
+        raise InvalidRequestError(f"the folder of the output must exist; got {output.parent}. Create it first.")
 
 
 def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _InferencePlan:
     """Return the plan by the task of the training, with other columns if given."""
     if facts.get("task") is None:
         if facts.get("labels") is None or not columns:
-            raise WishError(
+            raise InvalidRequestError(
                 f"the export in {folder} must say its task, or have labels and be given the keys of the text; got "
                 "neither. Give them with --text."
             )
@@ -132,7 +132,9 @@ def _plan(facts: Mapping[str, Any], columns: tuple[str, ...], folder: Path) -> _
         ) from error
     own = TASK_KINDS[task.kind].read_columns(task)
     if columns and len(columns) != len(own):
-        raise WishError(f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}.")
+        raise InvalidRequestError(
+            f"the text must be in {len(own)} keys, as {', '.join(own)}; got {', '.join(columns)}."
+        )
     return _InferencePlan(columns=columns or own, task=task)
 
 
@@ -155,7 +157,7 @@ def _read_lines(source: Path) -> dict[str, dict[str, Any]]:
         with opened_text(source, encoding_of(source)) as file:
             text = file.read()
     except FileNotFoundError:
-        raise WishError(f"the input must be an existing file; got {source}.") from None
+        raise InvalidRequestError(f"the input must be an existing file; got {source}.") from None
     except OSError as error:
         raise StudiesError(f"cannot read the input: {error}.") from error
     lines = text.rstrip().split("\n") if text.strip() else []
@@ -167,7 +169,7 @@ def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise WishError(f"{where} must be a JSON object; got: {error}.") from error
+        raise InvalidRequestError(f"{where} must be a JSON object; got: {error}.") from error
     return _checked(row, where)
 
 
@@ -175,20 +177,20 @@ def _checked(row: object, where: str) -> dict[str, Any]:
     """Return a row that can be written again.
 
     Raises:
-        WishError: If it cannot.
+        InvalidRequestError: If it cannot.
     """
     try:
         half = halved_character(row)
         _as_line(row)
     except (TypeError, ValueError, RecursionError) as error:
-        raise WishError(f"{where} must be a JSON object; got: {error}.") from error
+        raise InvalidRequestError(f"{where} must be a JSON object; got: {error}.") from error
     if half:
-        raise WishError(f"{where} {half}")
+        raise InvalidRequestError(f"{where} {half}")
     if not isinstance(row, dict):
-        raise WishError(f"{where} must be a JSON object; got {type(row).__name__}.")
+        raise InvalidRequestError(f"{where} must be a JSON object; got {type(row).__name__}.")
     taken = [key for key in _ADDED if key in row]
     if taken:
-        raise WishError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
+        raise InvalidRequestError(f"{where} must not have a key {taken[0]!r}, which is written there. Rename it.")
     return row
 
 
@@ -197,7 +199,7 @@ def _texts(row: Mapping[str, Any], plan: _InferencePlan, where: str) -> tuple[st
     texts = []
     for name, value in zip(plan.columns, plan.texts([_value(row, name, where) for name in plan.columns]), strict=True):
         if not isinstance(value, str) or not value.strip():
-            raise WishError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
+            raise InvalidRequestError(f"{where} must have a text that is not blank at {name!r}; got {value!r}.")
         texts.append(value)
     return tuple(texts)
 
@@ -212,7 +214,7 @@ def _value(row: Mapping[str, Any], name: str, where: str) -> Any:
             value = value.get(step) if isinstance(value, Mapping) else None
         if value is not None:
             return value
-    raise WishError(
+    raise InvalidRequestError(
         f"{where} must have a key {name!r}; got: {', '.join(row) or 'none'}.{name_hint(name, row)} Name the key of "
         "the text with --text."
     )
@@ -297,11 +299,11 @@ def _given_texts(given: Given, plan: _InferencePlan, number: int) -> tuple[str, 
     else:
         parts = tuple(given)
     if half := halved_character(parts):
-        raise WishError(f"text {number} {half}")
+        raise InvalidRequestError(f"text {number} {half}")
     read = plan.texts(parts) if len(parts) == count else []
     row = tuple(text for text in read if isinstance(text, str) and text.strip())
     if len(row) != count:
-        raise WishError(
+        raise InvalidRequestError(
             f"text {number} must be {count} texts that are not blank ({', '.join(plan.columns)}); got {parts!r}."
         )
     return row

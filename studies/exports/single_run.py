@@ -17,7 +17,7 @@ from search_space.parameter_counts.counts import count
 from search_space.published.point import PublishedPoint
 from search_space.space.rates import peak_lr_range
 from search_space.space.space import Candidate
-from studies.errors import SpecificationError, WishError
+from studies.errors import InvalidRequestError, SpecificationError
 from studies.exports.export import Export, write_export
 from studies.exports.retrain import retrain
 from studies.exports.source import ExportSource
@@ -105,12 +105,12 @@ def _read_configuration(path: Path) -> Chosen:
     try:
         held: Any = read_json_text(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise WishError(f"cannot read the configuration: {error}.") from error
+        raise InvalidRequestError(f"cannot read the configuration: {error}.") from error
     facts: Mapping[str, Any] = held if isinstance(held, dict) and "configuration" in held else {}
     try:
         configuration = configuration_from_json(facts.get("trained_as") or facts.get("configuration") or held)
     except CodecError as error:
-        raise WishError(str(error)) from error
+        raise InvalidRequestError(str(error)) from error
     rates, method = facts.get("learning_rates"), facts.get("method")
     return Chosen(
         configuration=configuration,

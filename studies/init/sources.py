@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.errors import StudiesError, WishError
+from studies.errors import InvalidRequestError, StudiesError
 from trial_runner.errors import TaskError
 from trial_runner.files import expanded
 from trial_runner.huggingface import is_hub_name, quiet_datasets
@@ -183,7 +183,7 @@ def save_object(data: Any, folder: Path) -> Path:
     splits = data if isinstance(data, Mapping) else {"train": data}
     if not splits or not all(hasattr(each, "to_parquet") for each in splits.values()):
         got = ", ".join(sorted({type(each).__name__ for each in splits.values()})) or "nothing"
-        raise WishError(
+        raise InvalidRequestError(
             "data must be a pandas frame, a datasets.Dataset, or a mapping of train, validation and test to either; "
             f"got {got}."
         )

@@ -23,17 +23,17 @@ class LaunchResult:
         finished: Whether nothing is left to do; else launching again continues.
         reason: Short description of the end.
         is_interrupted: Whether a signal of the user ended it before it was finished.
-        complaints: Observers that raised an error, a line each; they were dropped.
+        observer_errors: Observers that raised an error, a line each; they were dropped.
     """
 
     study: StudyRecord
     finished: bool
     reason: str
     is_interrupted: bool = False
-    complaints: tuple[str, ...] = ()
+    observer_errors: tuple[str, ...] = ()
 
 
-def run_fleet(  # noqa: PLR0913 - one argument per wish
+def run_fleet(  # noqa: PLR0913 - one argument per option
     specification: BegunSpecification,
     study: StudyRecord,
     plan: StudyPlan,
@@ -81,5 +81,5 @@ def run_fleet(  # noqa: PLR0913 - one argument per wish
         finished=status.is_done,
         reason=status.summary,
         is_interrupted=bool(interrupts.reason) and not status.is_done,
-        complaints=tuple(dispatcher.complaints),
+        observer_errors=tuple(dispatcher.observer_errors),
     )

@@ -32,7 +32,7 @@ _MOST_NAMED = 10
 Announce = Callable[[Sequence[str]], None]
 
 
-def launch(  # noqa: PLR0913 - one argument per wish
+def launch(  # noqa: PLR0913 - one argument per option
     specification: Specification,
     *,
     storage_url: str,

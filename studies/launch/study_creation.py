@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
 from studies.errors import (
+    InvalidRequestError,
     SchemaVersionError,
     StorageError,
     StudiesError,
     StudyChangedError,
     UnknownStudyError,
-    WishError,
 )
 from studies.inputs import input_differences, recorded_with_inputs
 from studies.ledger.ledger import Ledger
@@ -44,7 +44,7 @@ def requested(
 
     Raises:
         SpecificationError: If there is no such study, or it is not valid.
-        WishError: If the name is that of a confirmation.
+        InvalidRequestError: If the name is that of a confirmation.
     """
     if not isinstance(study, str) or not is_name(study):
         return specification_of(study, overrides)
@@ -59,7 +59,9 @@ def requested(
         if not _changes(example, record):
             return example
     elif record.kind is StudyKind.CONFIRMATION:
-        raise WishError(f"'{study}' must be a study that searches; it is a confirmation. Use 'deltaspace confirm'.")
+        raise InvalidRequestError(
+            f"'{study}' must be a study that searches; it is a confirmation. Use 'deltaspace confirm'."
+        )
     known = begun_specification(record)
     recorded = Specification.from_json(known.as_json())
     return specification_of(recorded, {"trials": max(known.trials, count), **(overrides or {})})
@@ -84,7 +86,7 @@ def as_begun(specification: Specification, ledger: Ledger) -> BegunSpecification
 
     Raises:
         StudyChangedError: One line per key that differs.
-        WishError: If it is not a search study.
+        InvalidRequestError: If it is not a search study.
     """
     try:
         study = ledger.study(specification.name)
@@ -101,10 +103,10 @@ def _changes(specification: Specification, study: StudyRecord) -> list[str]:
     """Return the settings of a search study that differ from the study file, a line each.
 
     Raises:
-        WishError: If it is not a search study.
+        InvalidRequestError: If it is not a search study.
     """
     if study.kind is StudyKind.CONFIRMATION:
-        raise WishError(
+        raise InvalidRequestError(
             f"the name of a study must be unique; got '{study.name}', a confirmation. Choose another, or continue it "
             "with: deltaspace confirm."
         )
@@ -120,7 +122,7 @@ def _refuse_change(specification: Specification, study: StudyRecord, trials: Seq
 
     Raises:
         StudyChangedError: If it has others; one line per key.
-        WishError: If it is not a search study.
+        InvalidRequestError: If it is not a search study.
     """
     changes = _changes(specification, study)
     if changes and _have_begun(trials):

@@ -143,7 +143,7 @@ class Database:
         self._reader = engine.execution_options(**({} if address.file else {"isolation_level": "REPEATABLE READ"}))
         self._writer = engine.execution_options(**{WRITES: True})
 
-    def patient(self, patience: Patience) -> "Database":
+    def with_patience(self, patience: Patience) -> "Database":
         """Return this open database with patience."""
         return Database(self._engine, self.address, patience)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
 
-from studies.errors import FencedError, StudiesError, UnknownStudyError, WishError
+from studies.errors import FencedError, InvalidRequestError, StudiesError, UnknownStudyError
 from studies.ledger import holds, reads
 from studies.ledger.clock import WRITTEN_TIME
 from studies.ledger.copies import with_name
@@ -242,7 +242,8 @@ def annotate(
     Raises:
         UnknownStudyError: If there is no such study.
         UnknownTrialError: If there is no such trial.
-        WishError: If the text is too long, there are too many, or the replaced text has changed since it was read.
+        InvalidRequestError: If the text is too long, there are too many, or the replaced text has changed since it
+            was read.
     """
     _locked(connection, study_id)
     if trial is not None:
@@ -258,20 +259,20 @@ def _check_annotation(
     """Check a note, or tags, against the earlier ones of the study.
 
     Raises:
-        WishError: If it is too long, they are too many, or the one that it replaces is not the known one.
+        InvalidRequestError: If it is too long, they are too many, or the one that it replaces is not the known one.
     """
     size = len(text.encode("utf-8", "replace"))
     if size > MOST_NOTE_BYTES:
-        raise WishError(f"a note must have at most {MOST_NOTE_BYTES:,} bytes; got {size:,}. Shorten it.")
+        raise InvalidRequestError(f"a note must have at most {MOST_NOTE_BYTES:,} bytes; got {size:,}. Shorten it.")
     if len(earlier) >= MOST_NOTES:
         words = "notes" if kind is EventKind.NOTE else "tags"
-        raise WishError(
+        raise InvalidRequestError(
             f"a study must have at most {MOST_NOTES:,} saved {words}; got one more. Keep further ones in a file."
         )
     present = annotations_of(earlier).get(trial, Annotation())
     found = present.note if kind is EventKind.NOTE else ", ".join(present.tags)
     if known is not None and found != clean(known):
-        raise WishError(
+        raise InvalidRequestError(
             f"the text to be replaced must be the present one; got another, since it has become {found[:_SHOWN]!r}. "
             "Save again to replace it."
         )
@@ -298,7 +299,7 @@ def rename(connection: Connection, study: StudyRecord, name: str) -> None:
     """
     check_is_free(connection, study)
     if any(other.name == name for other in reads.studies(connection) if other.id != study.id):
-        raise WishError(
+        raise InvalidRequestError(
             f"the name of a study must be unique; got '{name}', which another study has. Choose another one."
         )
     values = {"name": name, "specification": with_name(study.specification, name)}

@@ -110,9 +110,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         """URL without a password."""
         return self.database.address.shown
 
-    def patient(self, patience: Patience) -> "Ledger":
+    def with_patience(self, patience: Patience) -> "Ledger":
         """Return this open ledger with patience with a locked or unreachable database."""
-        return Ledger(self.database.patient(patience))
+        return Ledger(self.database.with_patience(patience))
 
     def close(self) -> None:
         """Close all connections."""

@@ -77,7 +77,7 @@ class Progress:
         steps: Optimizer steps of a full trial.
         top: Complete trials with the highest scores, at most `TOP`, best first; of equal scores the lowest number. A
             replicated trial has the mean score of its trainings.
-        course: Every rise of the best score, as the number of ended trials and the score.
+        improvements: Every rise of the best score, as the number of ended trials and the score.
         just_ended: Trials that ended last, at most `LAST`, the newest last.
         ended_here: Number of trials that ended in this launch.
         head_only: Score of the task head alone, a baseline; None before it is known.
@@ -96,7 +96,7 @@ class Progress:
     target_trials: int
     steps: int
     top: tuple[TrialProgress, ...] = ()
-    course: tuple[tuple[int, float], ...] = ()
+    improvements: tuple[tuple[int, float], ...] = ()
     just_ended: tuple[TrialProgress, ...] = ()
     ended_here: int = 0
     head_only: float | None = None

@@ -42,7 +42,7 @@ class Roster:
     """
 
     leases: dict[int, Lease] = field(default_factory=dict)
-    _incarnations: dict[str, str] = field(default_factory=dict)
+    _newest_workers: dict[str, str] = field(default_factory=dict)
     _last_heartbeats: dict[str, float] = field(default_factory=dict)
     _renewed_at: dict[str, float] = field(default_factory=dict)
     loaded: set[str] = field(default_factory=set)
@@ -101,8 +101,8 @@ class Roster:
             now: Time of the clock by which leases expire.
         """
         place = worker.partition("/")[0]
-        earlier = self._incarnations.get(place)
-        self._incarnations[place] = worker
+        earlier = self._newest_workers.get(place)
+        self._newest_workers[place] = worker
         self._last_heartbeats[worker], self._renewed_at[worker] = active_seconds, now
         if earlier is None or earlier == worker:
             return None
@@ -113,13 +113,13 @@ class Roster:
         """Start waiting for heartbeats of workers that have not joined and whose place is free."""
         for worker in workers:
             place = worker.partition("/")[0]
-            if place not in self._incarnations:
-                self._incarnations[place] = worker
+            if place not in self._newest_workers:
+                self._newest_workers[place] = worker
                 self._last_heartbeats[worker] = active_seconds
 
     def is_replaced(self, worker: str) -> bool:
         """Return whether another incarnation has taken the worker's place."""
-        return self._incarnations.get(worker.partition("/")[0], worker) != worker
+        return self._newest_workers.get(worker.partition("/")[0], worker) != worker
 
     def record_heartbeat(self, worker: str, active_seconds: float) -> None:
         """Record a heartbeat."""

@@ -163,7 +163,7 @@ class StudyState:
             target_trials=self.plan.target_trials,
             steps=self.plan.training.steps,
             top=tuple(ended.best_trials(history)),
-            course=ended.rises,
+            improvements=ended.rises,
             just_ended=tuple(ended.last(history)),
             ended_here=len(ended.trials) - self._ended_before,
             head_only=ended.head_only,

@@ -138,5 +138,5 @@ Source = Annotated[BackboneSource, BeforeValidator(_source), PlainSerializer(Bac
 Budget = Annotated[str | int | float, BeforeValidator(_budget)]
 Duration = Annotated[float | None, BeforeValidator(lambda value: None if value is None else parse_duration(value))]
 LearnFrom = Annotated[str | tuple[str, ...], BeforeValidator(_learn_from)]
-SamplerWish = Annotated[str | dict[str, Any], PlainValidator(_sampler)]
+SamplerOption = Annotated[str | dict[str, Any], PlainValidator(_sampler)]
 AutoOrCount = Annotated[Literal["auto"] | int, whole_number("auto")]

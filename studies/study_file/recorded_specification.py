@@ -11,7 +11,7 @@ from search_space.backbones import family_of_shape, shape_of
 from search_space.backbones.declared import declared_family_of, table_sha256
 from search_space.backbones.shape import BackboneShape
 from search_space.space.space import SearchSpace
-from studies.errors import StudiesError, StudyChangedError, WishError
+from studies.errors import InvalidRequestError, StudiesError, StudyChangedError
 from studies.pruning.rungs import Rule
 from studies.records import StudyKind, StudyRecord
 from studies.search.initial_design import InitialDesign
@@ -116,7 +116,9 @@ def recorded_specification(study: StudyRecord) -> BegunSpecification:
         StudiesError: If the study is a confirmation, or was recorded by a release with other keys.
     """
     if study.kind is not StudyKind.SEARCH:
-        raise WishError(f"'{study.name}' must be a study that searches; it is a confirmation. Name its study.")
+        raise InvalidRequestError(
+            f"'{study.name}' must be a study that searches; it is a confirmation. Name its study."
+        )
     return begun_specification(study)
 
 

@@ -18,7 +18,7 @@ from studies.study_file.fields import (
     BackendName,
     Duration,
     LearnFrom,
-    SamplerWish,
+    SamplerOption,
     Section,
     auto_or_one_gpu,
     score_first,
@@ -99,7 +99,7 @@ class SearchSection(Section):
             is 12 from 96 trials on, 40 from 320 on, and none below; up to three early ones come beside them.
     """
 
-    sampler: SamplerWish = "factored"
+    sampler: SamplerOption = "factored"
     objectives: Annotated[tuple[SizeMeasure, ...], AfterValidator(score_first)] = (SizeMeasure.SCORE,)
     published: Annotated[str | tuple[PublishedPoint, ...], PlainValidator(read_published)] = "compared"
     learn_from: LearnFrom = "none"

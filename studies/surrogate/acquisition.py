@@ -26,13 +26,13 @@ def log_expected_improvement(means: Array, deviations: Array, best: float | Arra
     return np.asarray(np.log(deviations) + np.where(z > -1.0, direct, tail))
 
 
-def log_expected_hypervolume(means: Array, deviations: Array, places: Array, stairs: Staircase) -> Array:
+def log_expected_hypervolume(means: Array, deviations: Array, places: Array, staircase: Staircase) -> Array:
     """Return the logarithm of the expected gain in hypervolume of M configurations of fixed size, (M,).
 
     Only the score is uncertain. The gain sums, over the front's segments no smaller than the configuration, the
     segment's width times the expected improvement on its level.
     """
-    widths = stairs.widths_from(places)
-    improvements = log_expected_improvement(means[:, None], deviations[:, None], stairs.levels[None, :])
+    widths = staircase.widths_from(places)
+    improvements = log_expected_improvement(means[:, None], deviations[:, None], staircase.levels[None, :])
     weighed = np.where(widths > 0, improvements + np.log(np.maximum(widths, 1e-300)), -np.inf)
     return np.asarray(logsumexp(weighed, axis=1))

@@ -57,14 +57,14 @@ class SizeObjective:
         if self.goal is None:
             best = float(observed[0].max(initial=-np.inf if len(observed[0]) else 0.0))
             return log_expected_improvement(means, deviations, best)
-        return log_expected_hypervolume(means, deviations, places, _stairs(*observed, self.goal.scale))
+        return log_expected_hypervolume(means, deviations, places, _staircase(*observed, self.goal.scale))
 
     def rank_values(self, means: Array, places: Array) -> Array:
         """Return the values by which parents are ranked, (N,): their distance to the best trial of no larger size."""
         if self.goal is None:
             return means
-        stairs = _stairs(means, places, self.goal.scale)
-        return np.asarray(means - np.array([stairs.at(place) for place in places]))
+        staircase = _staircase(means, places, self.goal.scale)
+        return np.asarray(means - np.array([staircase.at(place) for place in places]))
 
     def _position(self, trial: TrialRecord | Candidate) -> float:
         if self.goal is None:
@@ -77,6 +77,6 @@ class SizeObjective:
         return self._positions[trial.fingerprint]
 
 
-def _stairs(means: Array, places: Array, scale: SizeScale) -> Staircase:
+def _staircase(means: Array, places: Array, scale: SizeScale) -> Staircase:
     reference = float(means.min(initial=np.inf if len(means) else 0.0))
     return Staircase.of(places, means, scale=scale, reference=reference)

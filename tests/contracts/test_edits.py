@@ -14,8 +14,8 @@ from search_space.edit import Edit
 from search_space.errors import InvalidEditError
 from search_space.forms import FORMS, LowRank
 from search_space.gates import GATES, Add, ConvexSampleGate, SampleGate
+from trial_runner.port_discovery.edit_properties import build, moved
 from trial_runner.port_discovery.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
-from trial_runner.port_discovery.promises import build, moved
 from trial_runner.port_discovery.rig import Rig, sites_of
 
 

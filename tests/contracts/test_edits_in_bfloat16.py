@@ -12,8 +12,8 @@ from torch import Tensor
 from search_space.configuration import Configuration
 from search_space.edit import Edit
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.edit_properties import build, moved
 from trial_runner.port_discovery.examples import examples_at
-from trial_runner.port_discovery.promises import build, moved
 from trial_runner.port_discovery.rig import Rig, sites_of
 
 # Relative to how far the frozen backbone itself is off. Measured: 20 and 6 at most.

@@ -22,8 +22,8 @@ from search_space.layers import AllLayers, LayerRange, SpindleGroups
 from trial_runner.attachment.attach import Attachment
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.edit_properties import build, check_everything, moved
 from trial_runner.port_discovery.examples import examples_at
-from trial_runner.port_discovery.promises import build, check_everything, moved
 from trial_runner.port_discovery.rig import Rig
 
 FIRST, SECOND = LayerRange(first=0, last=0), LayerRange(first=1, last=1)

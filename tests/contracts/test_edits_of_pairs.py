@@ -1,4 +1,4 @@
-"""Two edits on a side, sized by a split of its budget, keep every promise that one edit keeps."""
+"""Two edits on a side, sized by a split of its budget, have every property that one edit has."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from support.tiny_backbones import parameters, rig_of
 from search_space.space.options import SpaceOptions
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
-from trial_runner.port_discovery.promises import check_everything
+from trial_runner.port_discovery.edit_properties import check_everything
 
 
 @pytest.mark.slow

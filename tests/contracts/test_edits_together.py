@@ -22,7 +22,7 @@ from search_space.edit import Edit
 from search_space.forms import Bottleneck, LowRank, Phm, SoftmaxMemory
 from search_space.layers import AllLayers, LayerRange
 from search_space.published import METHODS
-from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.edit_properties import build
 from trial_runner.port_discovery.rig import Rig, sites_of
 
 COVERS = 9

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import deltaspace
-from deltaspace.errors import RunnerError, SpecificationError, StudyChangedError, WishError
+from deltaspace.errors import InvalidRequestError, RunnerError, SpecificationError, StudyChangedError
 
 WORDS = ("good", "bad")
 TRAIN = pandas.DataFrame([{"review": f"number {n} was {WORDS[n % 2]}", "verdict": WORDS[n % 2]} for n in range(60)])
@@ -132,21 +132,23 @@ def test_columns_and_kind_may_be_given(make):
 def test_prediction_requires_a_fit_and_texts(make):
     search = make()
     message = r"^search must be fitted before it predicts; got no study\. Call fit first\.$"
-    with pytest.raises(WishError, match=message):
+    with pytest.raises(InvalidRequestError, match=message):
         search.predict(TEXTS)
     assert not hasattr(search, "best_")
     assert not hasattr(search, "study_")
     search.study_ = deltaspace.Study(name="search", storage="sqlite:///none.db")
     for table in (VALIDATION, datasets.Dataset.from_pandas(VALIDATION)):
-        with pytest.raises(WishError, match=rf"^texts must be .* of texts; got {type(table).__name__}\. Give one col"):
+        with pytest.raises(
+            InvalidRequestError, match=rf"^texts must be .* of texts; got {type(table).__name__}\. Give one col"
+        ):
             search.predict(table)
 
 
 @pytest.mark.parametrize(
     ("given", "tables", "error", "message"),
     [
-        ({}, ([1, 2],), WishError, r"data must be a pandas frame, a datasets\.Dataset, .*; got list\."),
-        ({}, (TRAIN, TRAIN["review"]), WishError, r"data must be .*; got DataFrame, Series\."),
+        ({}, ([1, 2],), InvalidRequestError, r"data must be a pandas frame, a datasets\.Dataset, .*; got list\."),
+        ({}, (TRAIN, TRAIN["review"]), InvalidRequestError, r"data must be .*; got DataFrame, Series\."),
         ({}, (TRAIN[["review"]],), RunnerError, r"a task needs a text and a label, .* are review: text\. .*"),
         ({}, (TRAIN, VALIDATION[["review"]]), RunnerError, r"split 'validation' must have a column 'verdict'; .*"),
         ({"label": "stars"}, (TRAIN,), RunnerError, r"no column 'stars'; there are: review, verdict\."),

@@ -191,7 +191,7 @@ def test_missing_entry_is_a_key_error_with_a_plain_text(study, sample_storage):
 
 
 def test_invalid_values_raise_value_errors_with_the_requirement(study):
-    for error in ("BackboneError", "TaskError", "ExportWishError", "SettingError", "WishError"):
+    for error in ("BackboneError", "TaskError", "ExportRequestError", "SettingError", "InvalidRequestError"):
         assert issubclass(getattr(deltaspace.errors, error), ValueError)
     with pytest.raises(deltaspace.errors.SettingError, match="rank must be a whole number of at least 1; got -1"):
         deltaspace.published_method("lora_qv").values({"r": -1})

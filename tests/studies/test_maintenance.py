@@ -23,7 +23,7 @@ from support.trivial_runner import TrivialFactory
 from deltaspace.commands.main import main
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
-from studies.errors import StudiesError, StudyHeldError, UnknownStudyError, WishError
+from studies.errors import InvalidRequestError, StudiesError, StudyHeldError, UnknownStudyError
 from studies.launch.launch import launch
 from studies.ledger.files import is_marked
 from studies.ledger.ledger import Ledger
@@ -223,7 +223,7 @@ def test_backup_records_file_paths_and_never_overwrites(here, url):
     assert main(["backup", str(file), "--storage", url]) == 0
     assert facts(f"sqlite:///{file}", "trivial") == facts(url, "trivial")
     assert Study.open("trivial", f"sqlite:///{file}").verify() == []
-    with Ledger.open(url, read_only=True) as ledger, pytest.raises(WishError, match="is there already"):
+    with Ledger.open(url, read_only=True) as ledger, pytest.raises(InvalidRequestError, match="is there already"):
         back_up(ledger, file)
     assert not list(here.parent.glob(".*"))
 
@@ -261,7 +261,7 @@ def test_merged_study_with_a_taken_name_is_renamed(here, url, tmp_path, capsys):
 def test_a_database_is_not_merged_with_itself(here, url, ledger):
     (here.parent / "link.db").symlink_to(here / "ledger.db")
     for other in (url, f"sqlite:///{here.parent / 'link.db'}"):
-        with pytest.raises(WishError, match="twice"):
+        with pytest.raises(InvalidRequestError, match="twice"):
             merge_studies(ledger, other)
 
 

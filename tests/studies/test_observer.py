@@ -7,7 +7,7 @@ from support.trivial_launch import specification
 from support.trivial_runner import TrivialFactory
 
 from studies import observer
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
@@ -74,7 +74,7 @@ def test_observer_receives_every_trial_in_order_then_the_end(study):
     noting = Noting()
     result = study.launch(noting)
     assert result.finished
-    assert result.complaints == ()
+    assert result.observer_errors == ()
     for number in range(8):
         assert noting.of(number) == study.expected(number)
     assert noting.calls[-1] == ("over", "trivial")
@@ -95,7 +95,7 @@ def test_raising_observer_is_dropped_without_ending_the_launch(study):
     assert result.finished
     assert [one[0] for one in raising.calls if one[0] != "began"] == ["reading"]
     assert noting.calls[-1] == ("over", "trivial")
-    assert result.complaints == (
+    assert result.observer_errors == (
         "observer Raising is not called again; it raised ZeroDivisionError: no tracker. The launch goes on.",
     )
     with Ledger.open(study.url, read_only=True) as ledger:
@@ -110,5 +110,5 @@ def test_an_observer_is_named_by_its_module_or_its_word(monkeypatch):
 
 @pytest.mark.parametrize("text", ["", "tensorbord", "nowhere:x", "json:nothing", ":x", "json:"])
 def test_missing_observer_is_refused(text):
-    with pytest.raises(WishError, match="observer"):
+    with pytest.raises(InvalidRequestError, match="observer"):
         named_observer(text, {"tensorboard": "x:y"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.planted_ledger import Planted
 
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 from studies.study import Study
 
 
@@ -36,7 +36,7 @@ def test_unknown_word_is_refused_with_the_nearest(
     study: Study, ask: Callable[[Study], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(WishError) as caught:
+    with pytest.raises(InvalidRequestError) as caught:
         ask(study)
     assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []

@@ -18,8 +18,8 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model.sparse import SparseDelta
 from trial_runner.export import BackboneFacts, TrainedDelta, new_folder, trained_delta, write_delta
 from trial_runner.huggingface import quiet_transformers
+from trial_runner.port_discovery.edit_properties import moved
 from trial_runner.port_discovery.examples import examples_at
-from trial_runner.port_discovery.promises import moved
 from trial_runner.port_discovery.rig import Rig, sites_of
 from trial_runner.requests import Snapshot
 from trial_runner.seeds import derived_seed

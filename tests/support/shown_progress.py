@@ -110,7 +110,7 @@ def shown_progress(*, is_early: bool = False) -> Progress:
         early,
         counts=counts | {TrialState.COMPLETE: 12, TrialState.PRUNED: 5, TrialState.FAILED: 2},
         top=TOP,
-        course=((1, 0.412), (3, 0.44), (5, 0.4507), (9, 0.4667), (15, 0.4801), (18, 0.487)),
+        improvements=((1, 0.412), (3, 0.44), (5, 0.4507), (9, 0.4667), (15, 0.4801), (18, 0.487)),
         just_ended=JUST_ENDED,
         ended_here=19,
         head_only=0.412,

@@ -18,7 +18,7 @@ from trial_runner.backbones import load_language_model, tokenizer_id
 from trial_runner.objectives import LanguageModelObjective
 from trial_runner.packs.lane import pass_of
 from trial_runner.packs.pack import TrialPack
-from trial_runner.port_discovery.promises import moved
+from trial_runner.port_discovery.edit_properties import moved
 from trial_runner.requests import TrialRequest
 from trial_runner.runner import TorchRunner
 from trial_runner.tasks import Decoding, Task, prepare_task

@@ -14,7 +14,7 @@ from search_space.configuration import Configuration
 from search_space.dimensions import StackKind
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones import BackboneSource, load_backbone
-from trial_runner.port_discovery.promises import check_everything
+from trial_runner.port_discovery.edit_properties import check_everything
 from trial_runner.port_discovery.rig import Rig, rig_on
 from trial_runner.runner import TorchRunner
 

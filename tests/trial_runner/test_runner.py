@@ -13,7 +13,7 @@ from support.packing_cases import runner_of
 from search_space.backbones.declared import DECLARED, table_sha256
 from trial_runner import runner
 from trial_runner.attachment.frozen_model import default_device
-from trial_runner.errors import RequestError
+from trial_runner.errors import TrialRequestError
 from trial_runner.linear_layers import held_bytes
 from trial_runner.runner import AUTO_PRECISION, chosen_precision
 
@@ -45,7 +45,7 @@ def test_auto_precision_follows_hardware_and_environment(has_bf16: bool, monkeyp
 
 def test_an_unknown_word_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(AUTO_PRECISION, "fp64")
-    with pytest.raises(RequestError, match="DELTASPACE_AUTO_PRECISION must be fp32 or bf16; got 'fp64'"):
+    with pytest.raises(TrialRequestError, match="DELTASPACE_AUTO_PRECISION must be fp32 or bf16; got 'fp64'"):
         chosen_precision("auto", CPU)
 
 

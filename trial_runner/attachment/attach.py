@@ -17,7 +17,7 @@ from search_space.backbones import BackboneFamily, PortLocation, PortTable
 from search_space.backbones.shape import BackboneShape, Sublayer
 from search_space.dimensions import NormPlacement, Port, Site, StackKind
 from trial_runner.attachment.attention import tap_attention, untap_attention
-from trial_runner.attachment.forwards import call_ours
+from trial_runner.attachment.forwards import replace_forward
 from trial_runner.attachment.head_edits import HeadEdits
 from trial_runner.attachment.prompt_hooks import PromptHooks
 from trial_runner.deltas.delta_set import DeltaSet
@@ -149,7 +149,7 @@ class Attachment:
                 if sublayer.site in table.attention_modules:
                     inner = block.get_submodule(table.attention_modules[sublayer.site])
                     tap_attention(inner, tap.heads)
-                    call_ours(inner)
+                    replace_forward(inner)
                     self._tapped.append(inner)
         for index, path in enumerate(table.stack_norms):
             sublayer = Sublayer(site=Site.STACK, stack="stack", layer=index)

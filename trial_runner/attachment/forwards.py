@@ -109,7 +109,7 @@ def _products(contents: Tensor, positions: Tensor) -> Tensor:
     return (rows @ positions.unsqueeze(1).transpose(-1, -2)).flatten(0, 1)
 
 
-def call_ours(module: nn.Module) -> None:
+def replace_forward(module: nn.Module) -> None:
     """Replace the forward of a module that calls no attention function; others stay as they are."""
     ours = _FORWARDS.get(type(module).__name__)
     if ours is not None:

@@ -365,11 +365,11 @@ def _check_layers(source: BackboneSource, of_kind: str) -> None:
     """Refuse layers that cannot be quantised, by name; the error of torchao has many lines and comes later."""
     import torch
 
-    from trial_runner.linear_layers import imagine_quantized
+    from trial_runner.linear_layers import quantize_on_meta
 
     if source.quantization == "int4":
         model, _ = model_without_weights(source.name, of_kind, "eager")
-        imagine_quantized(model, source.quantization, torch.float32)
+        quantize_on_meta(model, source.quantization, torch.float32)
 
 
 def without_pooler(config: Any) -> dict[str, bool]:

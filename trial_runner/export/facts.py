@@ -16,7 +16,7 @@ from search_space.json_text import read_json_text
 from trial_runner.backbones import EMBEDDED
 from trial_runner.backbones.locate import source_of
 from trial_runner.backbones.source import BackboneSource, Dtype, Quantization
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.files import check_regular, expanded
 
 _MOST_BYTES = 64_000_000
@@ -106,7 +106,9 @@ def read_json(path: Path) -> dict[str, Any]:
         check_regular(path, most_bytes=_MOST_BYTES)
         facts = read_json_text(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ExportWishError(f"an export must have a readable {path.name}; got {path}: {error.strerror}.") from error
+        raise ExportRequestError(
+            f"an export must have a readable {path.name}; got {path}: {error.strerror}."
+        ) from error
     except ValueError as error:
         raise ExportError(f"an export must have a readable {path.name}; got {error}. Export it again.") from error
     if not isinstance(facts, dict):

@@ -25,7 +25,7 @@ from trial_runner.backbones.backbone import held_as
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model.swap import tied, ties_of
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.export.facts import BackboneFacts, file_sha256, labels_of, read_json
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.trained import (
@@ -123,7 +123,7 @@ class _ExportFiles:
         """Check the files, dtype and quantization of weights that are converted when they are loaded."""
         wanted, got = self.backbone.source, held_as(base)
         if (got.quantization, got.dtype == "bf16") != (wanted.quantization, wanted.dtype == "bf16"):
-            raise ExportWishError(
+            raise ExportRequestError(
                 f"the delta must be attached to weights that are held as in its training, {wanted}; got {got}. "
                 "Load it with deltaspace.open_delta, or as its model card says."
             )
@@ -131,9 +131,9 @@ class _ExportFiles:
         if found != self.backbone.weights_sha256:
             raise self._wrong_backbone(name, found)
 
-    def _wrong_backbone(self, name: str, found: str) -> ExportWishError:
+    def _wrong_backbone(self, name: str, found: str) -> ExportRequestError:
         """Return the error for a backbone with other weights."""
-        return ExportWishError(
+        return ExportRequestError(
             f"the delta must be attached to the backbone it was trained on, {self.backbone.name} (weights "
             f"{self.backbone.weights_sha256[:12]}); got {name} (weights {found[:12]}). Load that one."
         )

@@ -20,7 +20,7 @@ from trial_runner.backbones.locate import padding_token, source_of
 from trial_runner.deltas.affine import Affine
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.export import mean_pooled
 from trial_runner.export.heads import TaskHead
 from trial_runner.export.mean_pooled import MeanPooledClassifier, MeanPooledConfig
@@ -92,7 +92,7 @@ def merge(model: nn.Module, deltas: DeltaSet, family: BackboneFamily, shape: Bac
     obstacles = unmergeable_edits(deltas.configuration, shape)
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
-        raise ExportWishError(
+        raise ExportRequestError(
             f"every edit must be linear to be merged into the weights; got {listed}. Leave --merge out."
         )
     if deltas.whole is not None:
@@ -180,7 +180,7 @@ def write_merged(
         tokenizer.save_pretrained(folder)
     stored, own = (tokenizer_id(one) for one in (merged_tokenizer(folder), tokenizer))
     if stored != own:
-        raise ExportWishError(
+        raise ExportRequestError(
             f"the tokenizer in a merged folder must equal that of {backbone.name}, {own[:12]}; got {stored[:12]}. "
             "Leave --merge out."
         )

@@ -26,7 +26,7 @@ from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.dora import DoraDelta
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.deltas.vera import VeraDelta, VeraMatrices
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.export.facts import BackboneFacts, write_json
 from trial_runner.export.heads import write_head
 from trial_runner.export.trained import TrainedDelta
@@ -84,7 +84,7 @@ def write_peft(
     obstacles = inexpressible(trained.configuration, shape)
     if obstacles:
         listed = "; ".join(f"{name}: {why}" for name, why in obstacles.items())
-        raise ExportWishError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
+        raise ExportRequestError(f"every edit must be one that peft has; got {listed}. Export without --format peft.")
     target = peft_target(shape.kind, backbone.name, has_head=trained.head is not None)
     model = _empty_model(target, backbone.name)
     modules = list(_modules(trained.deltas, family, shape, inside=_base_prefix(model)))

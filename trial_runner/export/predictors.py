@@ -29,7 +29,7 @@ from trial_runner.backbones import (
 from trial_runner.backbones.backbone import loading_options
 from trial_runner.backbones.locate import entries_of, source_of
 from trial_runner.backbones.weight_hash import files_sha256, tensors_sha256
-from trial_runner.errors import ExportError, ExportWishError
+from trial_runner.errors import ExportError, ExportRequestError
 from trial_runner.export.facts import BackboneFacts, labels_of, read_json
 from trial_runner.export.heads import TaskHead, load_head
 from trial_runner.export.loader import base_tensors, load_delta
@@ -81,7 +81,9 @@ class OpenedExport:
         facts = read_json(folder / DELTA_FACTS)
         form = str(facts.get("format"))
         if form not in _READABLE:
-            raise ExportWishError(f"an export's format must be one of {', '.join(_READABLE)}; got {form} in {folder}.")
+            raise ExportRequestError(
+                f"an export's format must be one of {', '.join(_READABLE)}; got {form} in {folder}."
+            )
         named = BackboneFacts.from_json(facts.get("backbone"))
         source = str(folder) if form == MERGED else backbone or named.name
         return cls(folder=folder, form=form, source=source, backbone=named, facts=facts)
@@ -212,7 +214,7 @@ class OpenedExport:
         else:
             found = files_sha256(self.source)
         if found != wanted.weights_sha256:
-            raise ExportWishError(
+            raise ExportRequestError(
                 f"the adapter must be put on the backbone it was trained on, {wanted.name} (weights "
                 f"{wanted.weights_sha256[:12]}); got {self.source} ({found[:12]}). Name that one."
             )

@@ -60,12 +60,12 @@ def generation_config(
     return GenerationConfig(**options)
 
 
-_REHEARSED_TOKENS = 3
-"""Number of tokens generated in a rehearsal: two at the start of texts, one at their end."""
+_DRY_RUN_TOKENS = 3
+"""Number of tokens generated in a dry run: two at the start of texts, one at their end."""
 
 
-class _RehearsalEnd(Exception):  # noqa: N818 - not an error
-    """Signal that ends a rehearsal, whose tokens have no values and thus never complete a text."""
+class _DryRunEnd(Exception):  # noqa: N818 - not an error
+    """Signal that ends a dry run, whose tokens have no values and thus never complete a text."""
 
 
 class _StopAtSecondToken(StoppingCriteria):  # type: ignore[misc]
@@ -78,7 +78,7 @@ class _StopAtSecondToken(StoppingCriteria):  # type: ignore[misc]
         """Return False for each row; raise at the second call."""
         self._calls += 1
         if self._calls > 1:
-            raise _RehearsalEnd
+            raise _DryRunEnd
         return torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
 
 
@@ -141,7 +141,7 @@ class Writer:
         return [texts[start : start + each] for start in range(0, len(texts), each)]
 
     @torch.no_grad()
-    def rehearse(self, rows: int, tokens: int, device: torch.device) -> None:
+    def dry_run(self, rows: int, tokens: int, device: torch.device) -> None:
         """Generate the first and the last tokens of texts, computed on tensors without memory.
 
         The cached keys and values of all tokens between them are added without being computed.
@@ -157,7 +157,7 @@ class Writer:
             for name in ("input_ids", "attention_mask")
         }
         self._begin(read, cache)
-        written = self._config.max_new_tokens - _REHEARSED_TOKENS
+        written = self._config.max_new_tokens - _DRY_RUN_TOKENS
         if written <= 0:
             return
         own = cache if self._continues else cache.self_attention_cache
@@ -183,7 +183,7 @@ class Writer:
 
     def _begin(self, inputs: dict[str, Any], cache: Any) -> None:
         """Generate one or two tokens of each text."""
-        with quiet_transformers(), suppress(_RehearsalEnd):
+        with quiet_transformers(), suppress(_DryRunEnd):
             self._model.generate(
                 **inputs,
                 generation_config=self._config,

@@ -15,7 +15,7 @@ from trial_runner.attachment.inputs import on_device
 from trial_runner.backbones import Backbone, load_language_model
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.whole_model.swap import tied, ties_of
-from trial_runner.errors import AttachError, BackboneError, RequestError
+from trial_runner.errors import AttachError, BackboneError, TrialRequestError
 from trial_runner.example_losses import ExampleLosses
 from trial_runner.objectives.decoding import Writer
 from trial_runner.objectives.objective import Objective, ObjectiveFactory, ObjectiveMeasurement, TrainingBatch
@@ -149,13 +149,15 @@ class LanguageModelObjective(Objective):
         fewest_places: Smallest number of label positions of a step; 0 for those with labels alone.
 
     Raises:
-        RequestError: If the backbone was loaded without its head.
+        TrialRequestError: If the backbone was loaded without its head.
     """
 
     def __init__(self, task: PreparedTextTask, frozen: FrozenModel) -> None:
         """Store the task and the frozen backbone."""
         if frozen.language_model is None:
-            raise RequestError(f"the backbone of a {task.task_kind} task must have its language-model head; got none.")
+            raise TrialRequestError(
+                f"the backbone of a {task.task_kind} task must have its language-model head; got none."
+            )
         self.task = task
         self._frozen = frozen
         self.output_head = OutputHead(frozen)
@@ -271,13 +273,13 @@ class LanguageModelObjective(Objective):
                 each |= same_prediction(texts)
         return [ObjectiveMeasurement(metrics=each, examples=own) for each, own in zip(measured, examples, strict=True)]
 
-    def rehearse(self, together: Pass, split: str) -> None:
+    def dry_run(self, together: Pass, split: str) -> None:
         """Implement `Objective`; sources have the longest length, and answers the largest allowed."""
         if not self._needs_texts:
             return
         rows = min(len(self.task.splits[split]), self._generation_batch_size(together.slots))
         with together.applied(), self.output_head.tied():
-            self._writer.rehearse(rows * together.slots, self._longest_source(), self._frozen.device.device)
+            self._writer.dry_run(rows * together.slots, self._longest_source(), self._frozen.device.device)
 
     def written_tokens(self, slots: int) -> int:
         """Implement `Objective`."""

@@ -105,7 +105,7 @@ class Objective(ABC):
             most: Maximum number of examples, the same ones each time; None for all.
         """
 
-    def rehearse(self, together: Pass, split: str) -> None:  # noqa: B027 - most objectives compute losses alone
+    def dry_run(self, together: Pass, split: str) -> None:  # noqa: B027 - most objectives compute losses alone
         """Run the largest pass of a final measurement, apart from its losses, on tensors without memory.
 
         Args:
@@ -139,7 +139,7 @@ class ObjectiveFactory:
         make: Function of a prepared task and the frozen backbone that returns the objective.
 
     Raises:
-        RequestError: If ``make`` gets a backbone that does not fit the task.
+        TrialRequestError: If ``make`` gets a backbone that does not fit the task.
     """
 
     load: Callable[..., Backbone]

@@ -171,7 +171,7 @@ class Lane:
                 break
         return failures | self.collect_losses()
 
-    def rehearse(self) -> None:
+    def dry_run(self) -> None:
         """Compute a step whose results are discarded, as a memory plan does with fake tensors.
 
         Moments exist before it, as in every step but the first.

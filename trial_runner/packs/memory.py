@@ -168,7 +168,7 @@ def planned_memory(
         mine = [_without_memory(slot, order, counted) for slot in slots]
         lane = Lane(mine, frozen, objective, Recorder(is_on=False) if is_recorded else None)
         counted.begin_anew()
-        lane.rehearse()
+        lane.dry_run()
         held = counted.held_bytes
         step = counted.peak_bytes - held
         counted.begin_anew()
@@ -176,7 +176,7 @@ def planned_memory(
         longest = LongestExamples(lengths, rows).examples(0)
         with torch.no_grad():
             objective.losses(lane.together, objective.batch("validation", np.tile(longest, len(slots))))
-            objective.rehearse(lane.together, "validation")
+            objective.dry_run(lane.together, "validation")
         evaluation = counted.peak_bytes - held
     return MemoryPlan(
         held_bytes=held,

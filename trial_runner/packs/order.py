@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trial_runner.errors import RequestError
+from trial_runner.errors import TrialRequestError
 from trial_runner.requests import TrainingPlan
 from trial_runner.seeds import derived_seed
 
@@ -40,10 +40,10 @@ def length_buckets(lengths: NDArray[np.integer], count: int) -> tuple[NDArray[np
         sizes differ by at most 1.
 
     Raises:
-        RequestError: If there is no example or no bucket.
+        TrialRequestError: If there is no example or no bucket.
     """
     if not len(lengths) >= 1 or not count >= 1:
-        raise RequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {count}.")
+        raise TrialRequestError(f"examples and buckets must be at least 1; got {len(lengths)} and {count}.")
     by_length = np.argsort(lengths, kind="stable").astype(np.int64)
     return tuple(np.array_split(by_length, min(count, len(lengths))))
 
@@ -60,14 +60,14 @@ class ExampleOrder:
         sizes: B of each bucket's turns, or one B for all.
 
     Raises:
-        RequestError: If a batch is empty.
+        TrialRequestError: If a batch is empty.
     """
 
     def __init__(self, buckets: Sequence[NDArray[np.int64]], seed: int, sizes: Sequence[int] | int) -> None:
         """Draw the order of the buckets."""
         self._sizes = (sizes,) * len(buckets) if isinstance(sizes, int) else tuple(sizes)
         if len(self._sizes) != len(buckets) or not min(self._sizes) >= 1:
-            raise RequestError(f"batch sizes must be at least 1, one for each bucket; got {sizes}.")
+            raise TrialRequestError(f"batch sizes must be at least 1, one for each bucket; got {sizes}.")
         self._buckets = buckets
         self._seed = seed
         turns = np.random.default_rng(derived_seed(len(buckets), "buckets")).permutation(len(buckets))

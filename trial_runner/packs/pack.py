@@ -19,7 +19,7 @@ from search_space.codec import configuration_to_json
 from search_space.errors import SearchSpaceError
 from trial_runner.attachment.frozen_model import FrozenModel
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.errors import AttachError, SnapshotError, TrialRequestError
 from trial_runner.linear_layers import frozen_weights
 from trial_runner.objectives import Objective
 from trial_runner.objectives.objective import ObjectiveMeasurement
@@ -56,7 +56,7 @@ class TrialPack:
     ) -> None:
         """Start empty."""
         if not slots >= 1:
-            raise RequestError(f"a pack must have at least 1 slot; got {slots}.")
+            raise TrialRequestError(f"a pack must have at least 1 slot; got {slots}.")
         self.frozen = frozen
         self.objective = objective
         self._slots: list[TrialSlot | None] = [None] * slots
@@ -81,7 +81,7 @@ class TrialPack:
         """Return the present state of a trial, for tests and tools.
 
         Raises:
-            RequestError: If the pack does not hold it.
+            TrialRequestError: If the pack does not hold it.
         """
         slot = self._slot_of(number)
         for lane in self.lanes:
@@ -97,20 +97,20 @@ class TrialPack:
     def _slot_of(self, trial: int) -> TrialSlot:
         held = {slot.request.trial: slot for slot in self.taken}
         if trial not in held:
-            raise RequestError(f"trial {trial} must be in the pack; it holds {[*held]}.")
+            raise TrialRequestError(f"trial {trial} must be in the pack; it holds {[*held]}.")
         return held[trial]
 
     def admit(self, request: TrialRequest) -> None:
         """Admit a trial to the first free slot.
 
         Raises:
-            RequestError: If no slot is free, or the trial is in the pack already.
+            TrialRequestError: If no slot is free, or the trial is in the pack already.
             AttachError: If the deltas cannot be built.
         """
         if self.free_slots <= 0:
-            raise RequestError(f"a trial needs a free slot; all {len(self.taken)} are taken. Evict one first.")
+            raise TrialRequestError(f"a trial needs a free slot; all {len(self.taken)} are taken. Evict one first.")
         if any(slot.request.trial == request.trial for slot in self.taken):
-            raise RequestError(f"a pack must hold a trial once; it has trial {request.trial}. Evict that first.")
+            raise TrialRequestError(f"a pack must hold a trial once; it has trial {request.trial}. Evict that first.")
         self._slots[self._slots.index(None)] = self._new_slot(request)
         self._recompute_as(request)
 
@@ -181,10 +181,10 @@ class TrialPack:
         """
         results: list[Reading | Failure] = []
         goals = {slot: min(slot.step + steps, slot.request.plan.steps) for slot in self.taken}
-        while going := [slot for slot in self.taken if slot.step < goals[slot]]:
-            ahead = min(min(goals[slot] - slot.step, slot.steps_to_reading) for slot in going)
-            results.extend(self._train(going, ahead))
-            results.extend(self._measure([slot for slot in self.taken if slot in going]))
+        while active := [slot for slot in self.taken if slot.step < goals[slot]]:
+            ahead = min(min(goals[slot] - slot.step, slot.steps_to_reading) for slot in active)
+            results.extend(self._train(active, ahead))
+            results.extend(self._measure([slot for slot in self.taken if slot in active]))
         return sorted(results, key=lambda result: (result.trial, result.step))
 
     def evict(self, trial: int) -> None:
@@ -247,9 +247,9 @@ class TrialPack:
         sizes = [request.plan.examples_of(int(lengths[some[-1]])) for some in buckets]
         return ExampleOrder(buckets, seed=request.seed, sizes=sizes)
 
-    def _lanes_of(self, going: Sequence[TrialSlot]) -> list[Lane]:
+    def _lanes_of(self, active: Sequence[TrialSlot]) -> list[Lane]:
         """Return the lanes of the slots that train now; they are kept while the slots are the same."""
-        wanted = [self._in_order(members) for members in self._shared_out(going)]
+        wanted = [self._in_order(members) for members in self._shared_out(active)]
         if [lane.slots for lane in self.lanes] != wanted:
             self._dissolve()
             for members in wanted:
@@ -283,11 +283,11 @@ class TrialPack:
         for layout in list(self._kept)[:-_MOST_KEPT]:
             del self._kept[layout]
 
-    def _train(self, going: Sequence[TrialSlot], steps: int) -> list[Failure]:
+    def _train(self, active: Sequence[TrialSlot], steps: int) -> list[Failure]:
         """Train slots by some steps, with fewer per pass if they do not fit together."""
-        goals = {slot: slot.step + steps for slot in going}
+        goals = {slot: slot.step + steps for slot in active}
         failed: Failures = {}
-        while left := [slot for slot in going if slot.step < goals[slot] and slot not in failed]:
+        while left := [slot for slot in active if slot.step < goals[slot] and slot not in failed]:
             for lane in self._lanes_of(left):
                 ahead = min(goals[slot] - slot.step for slot in lane.slots)
                 try:
@@ -355,13 +355,13 @@ class TrialPack:
         """Measure a split for some slots, all or none of which are at their last step."""
         began_at = time.perf_counter()
         lane = next((lane for lane in self.lanes if lane.slots == slots), None)
-        if lane is None or any(map(_ends_robustly, slots)):
+        if lane is None or any(map(_ends_with_robust_prefix, slots)):
             self._dissolve()
             lane = None
         together = pass_of(self.frozen, slots) if lane is None else lane.together
         found = self.objective.measure(together, split, is_final=is_final, most=most)
         measured = dict(zip(slots, found, strict=True))
-        for slot in filter(_ends_robustly, slots):
+        for slot in filter(_ends_with_robust_prefix, slots):
             alone = pass_of(self.frozen, [slot])
             seed = derived_seed(slot.request.seed, "robust")
             robust = self.objective.measure_robust(alone, slot.deltas, split, seed=seed)
@@ -389,6 +389,6 @@ class TrialPack:
         )
 
 
-def _ends_robustly(slot: TrialSlot) -> bool:
+def _ends_with_robust_prefix(slot: TrialSlot) -> bool:
     """Return whether the next reading uses robust prefixes, which are tuned for every batch and so take part last."""
     return slot.step >= slot.request.plan.steps and has_robust_prefix(slot.deltas)

@@ -119,8 +119,8 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
     copy.check_packs(kept)
     lacks = _blamed(broken, kept)
     if known is not None and broken:
-        edit, promise = next(iter(broken.items()))
-        raise UnsupportedBackboneError(f"{_words(edit)}: {promise}")
+        edit, reason = next(iter(broken.items()))
+        raise UnsupportedBackboneError(f"{_words(edit)}: {reason}")
     dropped_norms = any(site is Site.STACK for site, _ in lacks)
     shape = replace(shape, lacks=shape.lacks | {one for one in lacks if one[0] is not Site.STACK})
     entry = None
@@ -133,7 +133,7 @@ def _proved(proof: Proof, known: BackboneFamily | None, shape: BackboneShape | N
         proof,
         shape=shape,
         kept=tuple(map(_words, kept)),
-        broken={_words(edit): promise for edit, promise in broken.items()},
+        broken={_words(edit): reason for edit, reason in broken.items()},
         lacks=tuple(sorted((site.value, port.value) for site, port in shape.lacks)),
         entry=entry,
     )
@@ -186,9 +186,9 @@ def _blamed(broken: Mapping[Edit, str], kept: Iterable[Edit]) -> set[tuple[Site,
     while left:
         suspects = [port for edit in left for port in _ports(edit) if port not in good]
         if not suspects:
-            edit, promise = next(iter(left.items()))
-            raise UnsupportedBackboneError(f"{_words(edit)}: {promise}")
+            edit, reason = next(iter(left.items()))
+            raise UnsupportedBackboneError(f"{_words(edit)}: {reason}")
         worst = max(suspects, key=lambda one: (suspects.count(one), one))
         blamed.add(worst)
-        left = {edit: promise for edit, promise in left.items() if worst not in _ports(edit)}
+        left = {edit: reason for edit, reason in left.items() if worst not in _ports(edit)}
     return blamed

@@ -18,12 +18,12 @@ from search_space.errors import UnsupportedBackboneError
 from trial_runner.attachment.attention import ATTENTION, register_attention
 from trial_runner.backbones.backbone import Backbone, without_pooler
 from trial_runner.backbones.source import BackboneSource
-from trial_runner.errors import MODEL_FAULTS, BrokenPromiseError
+from trial_runner.errors import MODEL_FAULTS, EditPropertyError
 from trial_runner.huggingface import one_line, quiet_transformers
 from trial_runner.packed.packed_deltas import PackedDeltas
 from trial_runner.port_discovery.derivation import DerivedPorts, derive
+from trial_runner.port_discovery.edit_properties import build, check_everything, moved
 from trial_runner.port_discovery.examples import examples_at
-from trial_runner.port_discovery.promises import build, check_everything, moved
 from trial_runner.port_discovery.rig import Rig, rig_on, sites_of
 from trial_runner.port_discovery.trace import TRACED, is_same, register_tracing, tokens, traced
 
@@ -157,9 +157,7 @@ class SmallCopy:
                 for edit, rows, alone in zip(some, together.chunk(len(slots)), slots, strict=True):
                     own = self.rig.outputs(alone)
                     if not bool((self.rig.outputs_of(rows, self.rig.inputs) - own).abs().max() <= _TOGETHER):
-                        raise BrokenPromiseError(
-                            f"{edit.form.name} at {edit.write} must be in a pack what it is alone."
-                        )
+                        raise EditPropertyError(f"{edit.form.name} at {edit.write} must be in a pack what it is alone.")
 
 
 def _kind_of(model: nn.Module) -> StackKind:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from search_space.errors import SearchSpaceError
-from trial_runner.errors import RequestError, RunnerError
+from trial_runner.errors import RunnerError, TrialRequestError
 from trial_runner.requests import Failure, Reading, TrainingPlan
 from trial_runner.sharding.runner import RankAnswer, RankFactory, Shape
 
@@ -34,7 +34,9 @@ class RankServer:
     def __init__(self, runner: "TorchRunner") -> None:
         """Start without a pack."""
         if runner.blocks is None:
-            raise RequestError("the runner of a rank must hold a part of the blocks; got all of them. This is a bug.")
+            raise TrialRequestError(
+                "the runner of a rank must hold a part of the blocks; got all of them. This is a bug."
+            )
         self._runner = runner
         self._blocks = runner.blocks
         self._pack: TrialPack | None = None
@@ -79,7 +81,7 @@ class RankServer:
     @property
     def _open(self) -> "TrialPack":
         if self._pack is None:
-            raise RequestError("a rank must have an open pack; got none. This is a bug in trial_runner/sharding.")
+            raise TrialRequestError("a rank must have an open pack; got none. This is a bug in trial_runner/sharding.")
         return self._pack
 
 
@@ -119,9 +121,9 @@ def _serve(connection: Connection) -> None:
             raise
         except Exception as error:  # noqa: BLE001 - the owner raises any error
             lines = str(error).splitlines() or [""]
-            answer = RankAnswer(trouble=f"{type(error).__name__}: {lines[0]}")
+            answer = RankAnswer(cause=f"{type(error).__name__}: {lines[0]}")
         connection.send_bytes(pickle.dumps(answer))
-        if answer.trouble or server is None:
+        if answer.cause or server is None:
             return
 
 

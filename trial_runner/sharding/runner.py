@@ -72,14 +72,14 @@ class RankAnswer:
         free_slots: Number of free slots of the rank's pack after the call.
         steps_to_reading: Number of steps to the next reading of the rank's pack after the call.
         refusal: Error of a call that the rank refused; the rank continues.
-        trouble: One-line cause of a failure that ended the rank.
+        cause: One-line cause of a failure that ended the rank.
     """
 
     value: Any = None
     free_slots: int = 0
     steps_to_reading: int = 0
     refusal: RunnerError | SearchSpaceError | None = None
-    trouble: str = ""
+    cause: str = ""
 
 
 class Ranks:
@@ -150,8 +150,8 @@ class Ranks:
                     found[rank] = pickle.loads(self._connections[rank].recv_bytes())
                 except (EOFError, OSError):
                     raise self._loss_of(rank, operation) from None
-                if found[rank].trouble:
-                    raise self._loss_of(rank, operation, found[rank].trouble)
+                if found[rank].cause:
+                    raise self._loss_of(rank, operation, found[rank].cause)
         for answer in found.values():
             if answer.refusal is not None:
                 raise answer.refusal
@@ -175,17 +175,17 @@ class Ranks:
             )
         its.close()
 
-    def _loss_of(self, rank: int, operation: str, trouble: str = "") -> RuntimeError:
+    def _loss_of(self, rank: int, operation: str, cause: str = "") -> RuntimeError:
         """End all ranks and return the error that names the cause."""
         process = self._processes[rank]
         with suppress(subprocess.TimeoutExpired):
             process.wait(_EXIT_SECONDS)
         code = process.returncode
-        how = trouble or ("it hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}")
+        how = cause or ("it hung" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}")
         with suppress(OSError):
             log = (self._folder / f"{rank}.log").read_text(errors="replace")
             lines = [line.strip() for line in log.splitlines() if line.strip()]
-            if lines and not trouble and code != -signal.SIGKILL:  # a killed process writes no cause
+            if lines and not cause and code != -signal.SIGKILL:  # a killed process writes no cause
                 how += f"; its last line: {lines[-1][:_MAX_LOG_CHARACTERS]}"
         count = len(self._processes)
         self.close()

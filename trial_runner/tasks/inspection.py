@@ -54,13 +54,13 @@ Keys = dict[str, Any]
 """Keys of a task in a study file: its kind, and the columns."""
 
 
-def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mapping[str, Any] | None = None) -> Keys:
+def guess(columns: Mapping[str, Column], kind: str | None = None, given: Mapping[str, Any] | None = None) -> Keys:
     """Infer the task of the columns of train.
 
     Args:
         columns: Columns by their names.
         kind: Kind of the task, if it is given.
-        wished: Keys of a task, such as ``text``, with given columns.
+        given: Keys of a task, such as ``text``, with given columns.
 
     Raises:
         TaskError: If no task fits, or a given column is missing.
@@ -68,15 +68,15 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     if kind not in (None, *TASK_KINDS):
         raise TaskError(f"the kind of a task must be one of {', '.join(TASK_KINDS)}; got {kind!r}.")
     known = flat(columns)
-    wished = {key: _path_of(known, value) for key, value in (wished or {}).items() if value}
-    named = [known.get(name) or known[name.partition(".")[0]] for name in columns_in(wished)]
+    given = {key: _path_of(known, value) for key, value in (given or {}).items() if value}
+    named = [known.get(name) or known[name.partition(".")[0]] for name in columns_in(given)]
     if kind is not None:
-        _check_keys(kind, wished)
+        _check_keys(kind, given)
     if any(one.name not in columns for one in named):
         columns = known
-    if set(wished) <= {"label"} and kind in (None, *_OF_LABELS):
+    if set(given) <= {"label"} and kind in (None, *_OF_LABELS):
         _refuse_multiple_choice(list(columns.values()), answers=named or list(columns.values()))
-    found = _wished_task(columns, kind, wished) or _guessed(columns, kind)
+    found = _given_task(columns, kind, given) or _guessed(columns, kind)
     if found is None:
         held = "; ".join(f"{name}: {one.kind.value}" for name, one in known.items() if not one.fields)
         pair = "a text and a label" if kind in _OF_LABELS else "a text and a text to generate from it"
@@ -87,19 +87,19 @@ def guess(columns: Mapping[str, Column], kind: str | None = None, wished: Mappin
     return found
 
 
-def _wished_task(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Keys | None:
+def _given_task(columns: Mapping[str, Column], kind: str | None, given: Mapping[str, Any]) -> Keys | None:
     """Return the task of the columns that are named; None if none is, unless the kind alone says it."""
-    if kind == "instruction" and "text" in wished:
-        return {"kind": kind, **wished}
-    if "label" in wished or "text" in wished:
-        return _labelled(columns, kind, wished)
-    if kind == "question_answering" or set(wished) & set(_ASKED):
-        return _questions(columns, wished)
-    if not wished:
+    if kind == "instruction" and "text" in given:
+        return {"kind": kind, **given}
+    if "label" in given or "text" in given:
+        return _labelled(columns, kind, given)
+    if kind == "question_answering" or set(given) & set(_ASKED):
+        return _questions(columns, given)
+    if not given:
         return None
-    if not {"source", "target"} <= set(wished):
+    if not {"source", "target"} <= set(given):
         raise TaskError("a task from text to text needs both columns; name them with --source and --target.")
-    source, target = wished["source"], wished["target"]
+    source, target = given["source"], given["target"]
     return _written(columns, kind or _written_kind(columns, source, target), source, target)
 
 
@@ -121,27 +121,27 @@ def _path_of(known: Mapping[str, Column], value: Any) -> Any:
     raise TaskError(f"no column {value!r}; there are: {', '.join(names)}.{name_hint(value, names)}")
 
 
-def _check_keys(kind: str, wished: Mapping[str, Any]) -> None:
+def _check_keys(kind: str, given: Mapping[str, Any]) -> None:
     """Refuse columns that a kind of task does not have.
 
     Raises:
         TaskError: If one of them is named.
     """
     own = _ASKED if kind == "question_answering" else TASK_KINDS[kind].column_keys
-    wrong = [f"--{key}" for key in wished if key not in own]
+    wrong = [f"--{key}" for key in given if key not in own]
     if wrong:
         options = ", ".join(f"--{key}" for key in own if key in _OPTIONS)
         raise TaskError(f"--kind {kind} takes {options}; got {', '.join(wrong)}. Leave it out, or take another kind.")
 
 
-def _questions(columns: Mapping[str, Column], wished: Mapping[str, Any]) -> Keys:
+def _questions(columns: Mapping[str, Column], given: Mapping[str, Any]) -> Keys:
     """Return a task of questions: its columns by the given names, else by usual ones.
 
     Raises:
         TaskError: If one of them is missing.
     """
     by_name = {name.lower(): name for name in columns}
-    found = dict(wished)
+    found = dict(given)
     for key, names in _ASKED_NAMES.items():
         found.setdefault(key, next((by_name[name] for name in names if name in by_name), None))
     missing = [key for key, name in found.items() if name is None]
@@ -235,16 +235,16 @@ def _label_names(columns: Mapping[str, Column], kind: str | None) -> list[str]:
     return named[:1] or few or (scales if kind is None else [])
 
 
-def _labelled(columns: Mapping[str, Column], kind: str | None, wished: Mapping[str, Any]) -> Keys:
+def _labelled(columns: Mapping[str, Column], kind: str | None, given: Mapping[str, Any]) -> Keys:
     """Return a classification, or a regression if it is given or the label is a scale.
 
     Raises:
         TaskError: If there is no label or no text, or the label is ambiguous.
     """
-    named = tuple(columns_in({"text": wished.get("text", ())}))
+    named = tuple(columns_in({"text": given.get("text", ())}))
     labels = [name for name in _label_names(columns, kind) if name not in named]
-    if "label" in wished:
-        labels = [wished["label"]]
+    if "label" in given:
+        labels = [given["label"]]
     elif kind != "regression":
         labels = list(dict.fromkeys(names_of(columns, name) or name for name in labels))
     if len(labels) != 1:

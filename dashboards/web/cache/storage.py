@@ -5,7 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from dashboards.web.cache.study import WatchedStudy
-from studies.errors import UnknownStudyError, WishError
+from studies.errors import InvalidRequestError, UnknownStudyError
 from studies.ledger.ledger import Ledger
 from studies.maintenance import delete_study, rename_study
 from studies.records import EventKind, StudyRecord
@@ -98,7 +98,9 @@ class WatchedStorage:
         """
         with Ledger.open(self.url, create=False) as ledger:
             if all((one.id, one.name) != (key, name) for one in ledger.studies()):
-                raise WishError(f"the name must be that of the study; got {name!r}. Type it as the page shows it.")
+                raise InvalidRequestError(
+                    f"the name must be that of the study; got {name!r}. Type it as the page shows it."
+                )
             left = delete_study(ledger, name)[1] if new is None else []
             if new is not None:
                 rename_study(ledger, name, new)

@@ -12,7 +12,7 @@ from studies.analysis.discover.rates import rates
 from studies.analysis.discover.sizes import sizes
 from studies.analysis.discover.study_posterior import StudyPosterior
 from studies.analysis.discover.summary import summary
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 
 Compute = Callable[[StudyPosterior, PublishedPoint | None], Card]
 """Function from a study, and a published method to compare with (None for the best one), to the card."""
@@ -41,7 +41,7 @@ def discovered(
     """
     unknown = [name for name in names if name not in ANALYSES]
     if unknown:
-        raise WishError(not_one_of("a view", unknown[0], ANALYSES))
+        raise InvalidRequestError(not_one_of("a view", unknown[0], ANALYSES))
     return [ANALYSES[name][1](knowledge, against) for name in dict.fromkeys(names or ANALYSES)]
 
 

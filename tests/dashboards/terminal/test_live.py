@@ -56,7 +56,7 @@ def test_loss_in_place_of_the_metric_is_marked():
 
 
 def test_confirmation_with_complete_trials_has_no_best_one_yet():
-    progress = replace(shown_progress(), top=(), course=())
+    progress = replace(shown_progress(), top=(), improvements=())
     assert "compared when all trials have ended" in shown(progress)
     assert "no trial is complete yet" in shown(replace(progress, counts=dict.fromkeys(TrialState, 0)))
 

@@ -11,7 +11,7 @@ from support.export_commands import write_rows
 
 import deltaspace
 from deltaspace.commands.main import main
-from studies.errors import WishError
+from studies.errors import InvalidRequestError
 from studies.study_file import read_specification
 
 WORDS = ("good", "bad")
@@ -135,7 +135,7 @@ def test_a_frame_a_dataset_and_a_mapping_are_data_too(here):
 
 
 def test_file_without_a_table_is_refused(here):
-    with pytest.raises(WishError, match=r"must be a pandas frame, a datasets.Dataset, "):
+    with pytest.raises(InvalidRequestError, match=r"must be a pandas frame, a datasets.Dataset, "):
         deltaspace.init(5, name="number", takes_steps=False)
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.planted_ledger import Planted
 
 from studies.analysis import estimates
-from studies.analysis.estimates import strange_cache
+from studies.analysis.estimates import cache_mismatches
 from studies.analysis.ranks import ranking_of
 from studies.records import Reading, TrialState
 from studies.study import Study
@@ -117,12 +117,12 @@ def test_verify_names_cached_numbers_of_another_model(planted, monkeypatch, name
     with monkeypatch.context() as during:
         during.setattr(EstimatePosterior, name, wrong)
         reloaded_estimates(planted)
-    (line,) = strange_cache(planted.ledger, planted.study)
+    (line,) = cache_mismatches(planted.ledger, planted.study)
     assert line.startswith(said)
     assert line.endswith(f"Delete {newest_file()}.")
     newest_file().unlink()
     reloaded_estimates(planted)
-    assert not [*strange_cache(planted.ledger, planted.study)]
+    assert not [*cache_mismatches(planted.ledger, planted.study)]
 
 
 def test_a_pipe_in_place_of_the_file_is_not_waited_for(planted):

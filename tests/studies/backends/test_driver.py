@@ -24,7 +24,7 @@ class SlowKeeper:
         self.looks: dict[int, int] = {}
         self.answers: dict[int, Any] = {}
         self.called: list[str] = []
-        self.pulse = SimpleNamespace(remote=lambda stop: self._call_id(("", {})))
+        self.ping = SimpleNamespace(remote=lambda stop: self._call_id(("", {})))
         self.call = SimpleNamespace(remote=self._call)
 
     def _call(self, method: str, *given: object) -> int:

@@ -20,7 +20,7 @@ class LostKeeper:
     def __init__(self, error: RayActorError) -> None:
         self.error = error
         self.kills = 0
-        self.pulse = self.call = self
+        self.ping = self.call = self
 
     def remote(self, *given: object) -> object:
         return object()

@@ -22,7 +22,7 @@ class Pulse:
         self.beats = self.meetings = 0
         self.is_to_leave = self.is_to_move = False
 
-    def meet(self, worker: str) -> None:
+    def register_worker(self, worker: str) -> None:
         self.meetings += 1
 
     def heartbeat(self, worker: str) -> bool:

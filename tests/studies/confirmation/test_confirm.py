@@ -20,7 +20,7 @@ from studies.analysis.summaries import study_summaries
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import AGAINST, ConfirmationRequest
 from studies.confirmation.results import ConfirmationResult, confirmation_result, confirmation_results
-from studies.errors import ConfirmationError, FencedError, StudyChangedError, WishError
+from studies.errors import ConfirmationError, FencedError, InvalidRequestError, StudyChangedError
 from studies.launch.execution import LaunchResult
 from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
@@ -322,7 +322,7 @@ def test_a_confirmation_is_not_confirmed_and_not_launched(tmp_path, local):
     local.confirm()
     with pytest.raises(ConfirmationError, match=r"got 'reviews-confirm', a confirmation of 'reviews'"):
         confirm(ConfirmationRequest(study="reviews-confirm"), storage_url=local.url)
-    with pytest.raises(WishError, match=r"must be unique; got 'reviews-confirm', a confirmation"):
+    with pytest.raises(InvalidRequestError, match=r"must be unique; got 'reviews-confirm', a confirmation"):
         launch(specification(tmp_path, name="reviews-confirm"), storage_url=local.url, factory=TrivialFactory())
     with pytest.raises(ConfirmationError, match=r"must be unique; got 'reviews', another study's"):
         local.confirm(name="reviews")

@@ -11,7 +11,7 @@ from support.trivial_runner import TrivialFactory
 
 from studies.confirmation.execution import confirm
 from studies.confirmation.request import ConfirmationRequest
-from studies.errors import SpecificationError, StudyChangedError, WishError
+from studies.errors import InvalidRequestError, SpecificationError, StudyChangedError
 from studies.launch.launch import launch
 from studies.launch.study_creation import requested
 from studies.study import Study
@@ -59,7 +59,9 @@ def test_unknown_name_and_missing_storage_are_no_study(url, tmp_path):
 def test_name_of_a_confirmation_is_refused(url):
     request = ConfirmationRequest(study="trivial", top=1, seeds=2, against=("lora_qv",))
     assert confirm(request, storage_url=url, factory=TrivialFactory()).finished
-    with pytest.raises(WishError, match="'trivial-confirm' must be a study that searches; it is a confirmation"):
+    with pytest.raises(
+        InvalidRequestError, match="'trivial-confirm' must be a study that searches; it is a confirmation"
+    ):
         requested("trivial-confirm", None, url)
 
 
@@ -68,7 +70,7 @@ def test_study_continues_itself(url, monkeypatch):
 
     def fake_launch(specification: Specification, **options: object) -> SimpleNamespace:
         given.update(options, specification=specification)
-        return SimpleNamespace(complaints=())
+        return SimpleNamespace(observer_errors=())
 
     monkeypatch.setattr("studies.launch.launch.launch", fake_launch)
     study = Study.open("trivial", url)

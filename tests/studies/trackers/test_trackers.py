@@ -29,7 +29,7 @@ def tracked(name: str, folder: Path) -> tuple[list[TrialRecord], dict[int, list[
     url = f"sqlite:///{folder / 'ledger.db'}"
     study, factory = specification(folder / "artefacts", "inline", TRIALS), TrivialFactory(fails_at={2: 7})
     result = launch(study, storage_url=url, factory=factory, observers=[named_observer(name, TRACKERS)])
-    assert (result.finished, result.complaints) == (True, ())
+    assert (result.finished, result.observer_errors) == (True, ())
     return query_study(
         url, "trivial", lambda ledger, found: (ledger.trials(found.id), ledger.readings_by_trial(found.id))
     )

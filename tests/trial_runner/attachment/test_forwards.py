@@ -18,7 +18,7 @@ from trial_runner.backbones import config_of, position_limit
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.packed.dropout import SlotDropout, dropping
 from trial_runner.packed.packed_deltas import PackedDeltas
-from trial_runner.port_discovery.promises import build, moved
+from trial_runner.port_discovery.edit_properties import build, moved
 from trial_runner.port_discovery.rig import Rig
 
 

@@ -15,7 +15,7 @@ from search_space.dimensions import Port
 from search_space.forms import Prompt
 from search_space.gates import Prepend
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.edit_properties import build
 from trial_runner.port_discovery.rig import Rig
 
 LENGTH = 3

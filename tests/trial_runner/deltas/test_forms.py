@@ -21,7 +21,7 @@ from search_space.gates import Add, FixedScale, LearnedScale
 from search_space.rules import READABLE_PORTS
 from trial_runner.backbones import load_backbone
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.port_discovery.promises import build, moved
+from trial_runner.port_discovery.edit_properties import build, moved
 from trial_runner.port_discovery.rig import Rig
 
 Seen = dict[tuple[str, str], Tensor]

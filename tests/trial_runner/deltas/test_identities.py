@@ -23,7 +23,7 @@ from search_space.parameter_counts.counts import count
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.linear_layers import dense_weight
-from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.edit_properties import build
 
 INPUT_IDS = torch.randint(5, 200, (3, 12), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(12) < torch.tensor([[12], [9], [4]])

@@ -22,7 +22,7 @@ from search_space.gates import ConvexInducerGate, Gate, InducerGate
 from trial_runner.backbones import Backbone
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
-from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.edit_properties import build
 from trial_runner.port_discovery.rig import Rig
 
 TOKENS = 12

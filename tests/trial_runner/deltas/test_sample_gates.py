@@ -20,7 +20,7 @@ from search_space.layers import LayerRange
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.deltas.port_delta import PortDelta
 from trial_runner.packed.packed_deltas import PackedDeltas
-from trial_runner.port_discovery.promises import build
+from trial_runner.port_discovery.edit_properties import build
 from trial_runner.port_discovery.rig import Rig
 
 INPUT_IDS = torch.randint(5, 200, (3, 9), generator=torch.Generator().manual_seed(0))

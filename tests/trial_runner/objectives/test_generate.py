@@ -21,8 +21,8 @@ from search_space.gates.sample import ConvexSampleGate, SampleGate
 from search_space.published import published_method
 from trial_runner.attachment.attach import Attachment
 from trial_runner.deltas.delta_set import DeltaSet
+from trial_runner.port_discovery.edit_properties import moved
 from trial_runner.port_discovery.examples import FORM_EXAMPLES, GATE_EXAMPLES, examples_at
-from trial_runner.port_discovery.promises import moved
 
 NEW_TOKENS = 5
 SEARCHES = {"greedy": 1, "beam": 3}

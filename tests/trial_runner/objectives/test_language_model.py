@@ -25,7 +25,7 @@ from trial_runner.attachment.attention import ATTENTION
 from trial_runner.attachment.frozen_model import FrozenModel, Pass
 from trial_runner.attachment.inputs import start_token
 from trial_runner.backbones import load_backbone, load_language_model
-from trial_runner.errors import AttachError, BackboneError, RequestError
+from trial_runner.errors import AttachError, BackboneError, TrialRequestError
 from trial_runner.objectives.language_model import LanguageModelObjective, token_losses
 from trial_runner.requests import Reading
 from trial_runner.runner import TorchRunner
@@ -93,7 +93,7 @@ def test_an_encoder_has_no_language_model(tiny_backbone):
 
 def test_a_text_task_needs_the_head_of_the_backbone(new_text_runner, tiny_backbone):
     task = objective_of(new_text_runner("bart")).task
-    with pytest.raises(RequestError, match=r"of a data_to_text task must have its language-model head; got none"):
+    with pytest.raises(TrialRequestError, match=r"of a data_to_text task must have its language-model head; got none"):
         TorchRunner(load_backbone(str(tiny_backbone("bart")), attn_implementation=ATTENTION), task)
 
 

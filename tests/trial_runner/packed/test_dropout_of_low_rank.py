@@ -12,7 +12,7 @@ from search_space.published import published_method
 from trial_runner.deltas.delta_set import DeltaSet
 from trial_runner.packed.dropout import SlotDropout, dropping
 from trial_runner.packed.packed_deltas import Group, PackedDeltas
-from trial_runner.port_discovery.promises import moved
+from trial_runner.port_discovery.edit_properties import moved
 
 P, KEYS, SCALE = 0.25, (11, 12, 13), 2.0
 PLACES = (0, 2)

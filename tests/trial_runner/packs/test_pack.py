@@ -17,7 +17,7 @@ from search_space.parameter_counts.budget import solve
 from search_space.published import published_method
 from trial_runner.attachment.attention import ATTENTION
 from trial_runner.backbones import load_backbone
-from trial_runner.errors import AttachError, RequestError, SnapshotError
+from trial_runner.errors import AttachError, SnapshotError, TrialRequestError
 from trial_runner.packs.pack import TrialPack
 from trial_runner.packs.slot import learning_rate_factor
 from trial_runner.requests import Reading, TrainingPlan, TrialRequest
@@ -294,10 +294,10 @@ def test_a_configuration_that_the_backbone_cannot_hold_is_refused_alone(runner):
 
 def test_a_pack_holds_a_trial_once_and_knows_no_other(runner):
     pack = opened(runner, request(runner, 3), slots=2)
-    with pytest.raises(RequestError, match="must hold a trial once; it has trial 3"):
+    with pytest.raises(TrialRequestError, match="must hold a trial once; it has trial 3"):
         pack.admit(request(runner, 3, attempt=2))
     for call in (pack.evict, pack.snapshot):
-        with pytest.raises(RequestError, match=r"trial 4 must be in the pack; it holds \[3\]"):
+        with pytest.raises(TrialRequestError, match=r"trial 4 must be in the pack; it holds \[3\]"):
             call(4)
     assert pack.free_slots == 1
 

@@ -32,7 +32,7 @@ def test_planned_memory_of_texts_equals_the_allocators(family, beams, tiny_backb
     pack, objective = runner.open_pack(2), objective_of(runner)
     with monkeypatch.context() as patched:  # of texts alone
         patched.setattr(type(objective), "losses", lambda *_: None)
-        patched.setattr(Lane, "rehearse", lambda *_: None)
+        patched.setattr(Lane, "dry_run", lambda *_: None)
         alone, planned = (pack.memory_of(*wanted[:count]).evaluation_bytes for count in (1, 2))
     for request in wanted:
         pack.admit(request)

@@ -14,8 +14,8 @@ LONG = "a text of more words than any label has, so that it is one"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def guessed(rows: Rows, kind: str | None = None, **wished: Any) -> dict[str, Any]:
-    return guess(look_at(datasets.Dataset.from_list(list(rows))), kind, wished)
+def guessed(rows: Rows, kind: str | None = None, **given: Any) -> dict[str, Any]:
+    return guess(look_at(datasets.Dataset.from_list(list(rows))), kind, given)
 
 
 def many(count: int = 40, **values: Any) -> list[dict[str, Any]]:

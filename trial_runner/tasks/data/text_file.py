@@ -27,7 +27,7 @@ _MARKS = {
 }
 _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Half of a surrogate pair, as written by programs that count UTF-16 units."""
-_NO_WESTERN = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
+_NOT_CP1252 = re.compile(r"[À-ÿ]{3}|[^\W\d_][¡-©«-¹»-¿×÷][^\W\d_]")
 """Symbols within words and runs of accented letters: signs of text in another code page that is decoded as cp1252."""
 
 
@@ -119,7 +119,7 @@ def encoding_of(path: Path, most_bytes: int | None = None) -> str:
             if half := _HALF.match(error.object, error.start):
                 problem = halved_character(half[0].decode(errors="surrogatepass"))
                 raise TaskError(f"line {line} of {path.name} {problem}") from None
-            if marked is None and _is_western(path, most_bytes):
+            if marked is None and _is_cp1252(path, most_bytes):
                 return "cp1252"
             raise TaskError(
                 f"{path.name} must be UTF-8 text; got byte 0x{error.object[error.start]:02x} in line {line}. "
@@ -129,11 +129,11 @@ def encoding_of(path: Path, most_bytes: int | None = None) -> str:
     return marked or "utf-8"
 
 
-def _is_western(path: Path, most_bytes: int | None) -> bool:
+def _is_cp1252(path: Path, most_bytes: int | None) -> bool:
     """Return whether a file is readable text in cp1252."""
     decoder = codecs.getincrementaldecoder("cp1252")()
     try:
-        return not any(_NO_WESTERN.search(decoder.decode(chunk)) for chunk in chunks(path, most_bytes))
+        return not any(_NOT_CP1252.search(decoder.decode(chunk)) for chunk in chunks(path, most_bytes))
     except UnicodeDecodeError:
         return False
 

@@ -1,4 +1,4 @@
-"""Violations of the contract: broken promises, and initial changes that norms in float32 round away."""
+"""Violations of the contract: violated properties, and initial changes that norms in float32 round away."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +13,8 @@ from search_space.dimensions import Activation, Port
 from search_space.forms import LowRank, Phm
 from search_space.gates import SigmoidGate
 from search_space.layers import LayerRange
-from trial_runner.errors import BrokenPromiseError
-from trial_runner.port_discovery.promises import build, check_everything, in_double
+from trial_runner.errors import EditPropertyError
+from trial_runner.port_discovery.edit_properties import build, check_everything, in_double
 from trial_runner.port_discovery.rig import Rig
 
 LORA = Configuration(edits=(edit(Port.Q, Port.X_ATTN, LowRank(width=2)),))
@@ -29,11 +29,11 @@ def test_misplaced_port_is_found(rig):
     check_everything(rig, LORA)
     query = rig.backbone.model.get_submodule("layers.0.self_attn.q_proj")
     frozen = query.register_forward_hook(lambda _, __, output: output.detach())
-    with pytest.raises(BrokenPromiseError, match="every parameter must have a gradient"):
+    with pytest.raises(EditPropertyError, match="every parameter must have a gradient"):
         check_everything(rig, LORA)
     frozen.remove()
     mixed = query.register_forward_hook(lambda _, __, output: output + output.sum(0, keepdim=True))
-    with pytest.raises(BrokenPromiseError, match="must be"):
+    with pytest.raises(EditPropertyError, match="must be"):
         check_everything(rig, LORA)
     mixed.remove()
     check_everything(rig, LORA)

@@ -24,7 +24,7 @@ from search_space.gates import (
     WeightedGate,
 )
 from trial_runner.deltas.delta_set import DeltaSet
-from trial_runner.errors import BrokenPromiseError
+from trial_runner.errors import EditPropertyError
 from trial_runner.port_discovery.rig import Rig
 
 
@@ -117,7 +117,7 @@ def check_everything(rig: Rig, configuration: Configuration) -> None:
     """Check all properties of a configuration.
 
     Raises:
-        BrokenPromiseError: If one is violated.
+        EditPropertyError: If one is violated.
     """
     deltas = build(rig, configuration)
     _check_start(rig, deltas)
@@ -127,17 +127,17 @@ def check_everything(rig: Rig, configuration: Configuration) -> None:
         _check_reload(rig, deltas, there, at_start)
         _check_padding(rig, deltas, there)
         _check_order(rig, deltas, there)
-        _hold(torch.equal(rig.outputs(), rig.frozen), "without the deltas the backbone must be as before")
+        _require(torch.equal(rig.outputs(), rig.frozen), "without the deltas the backbone must be as before")
 
 
-def _hold(is_kept: bool, promise: str) -> None:
-    if not is_kept:
-        raise BrokenPromiseError(promise)
+def _require(is_met: bool, description: str) -> None:
+    if not is_met:
+        raise EditPropertyError(description)
 
 
-def _close(found: Tensor, expected: Tensor, promise: str) -> None:
+def _close(found: Tensor, expected: Tensor, description: str) -> None:
     is_same = found.shape == expected.shape and bool((found - expected).abs().max() <= _SAME)  # false where one is NaN
-    _hold(is_same, promise)
+    _require(is_same, description)
 
 
 def _check_start(rig: Rig, deltas: DeltaSet) -> None:
@@ -150,10 +150,10 @@ def _check_start(rig: Rig, deltas: DeltaSet) -> None:
         return
     with torch.no_grad():
         if not felt:
-            _hold(torch.equal(rig.outputs(deltas), rig.frozen), "what starts as nothing must be the frozen model")
+            _require(torch.equal(rig.outputs(deltas), rig.frozen), "what starts as nothing must be the frozen model")
             return
         with in_double():
-            _hold(not torch.equal(rig.outputs(deltas), rig.outputs()), "what starts as something must be felt")
+            _require(not torch.equal(rig.outputs(deltas), rig.outputs()), "what starts as something must be felt")
 
 
 def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
@@ -171,8 +171,8 @@ def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
         stepped = _backward(rig, deltas)
         if (stepped - at_start).abs().max() > _FELT:
             break
-    _hold(bool(torch.isfinite(stepped).all()), "a trained model must give numbers")
-    _hold(bool((stepped - at_start).abs().max() > _FELT) == (inert < names), "training must be felt")
+    _require(bool(torch.isfinite(stepped).all()), "a trained model must give numbers")
+    _require(bool((stepped - at_start).abs().max() > _FELT) == (inert < names), "training must be felt")
     alive = _names_with_gradients(deltas)
     for seed in range(_PLACES):  # a unit of ReLU may be off for all tokens at one place
         if alive | inert == names:
@@ -180,8 +180,8 @@ def _check_training(rig: Rig, deltas: DeltaSet) -> Tensor:
         _open_units(moved(deltas, seed=10 + seed))
         _backward(rig, deltas)
         alive |= _names_with_gradients(deltas)
-    _hold(not alive & inert, f"V12 must hold; it does not for {alive & inert}")
-    _hold(alive | inert == names, f"every parameter must have a gradient; none for {names - alive - inert}")
+    _require(not alive & inert, f"V12 must hold; it does not for {alive & inert}")
+    _require(alive | inert == names, f"every parameter must have a gradient; none for {names - alive - inert}")
     return at_start
 
 
@@ -220,10 +220,10 @@ def _check_reload(rig: Rig, deltas: DeltaSet, there: Tensor, at_start: Tensor) -
     """Check that saved deltas give the same outputs in a set that is built anew."""
     is_felt = _inert_names(rig, deltas) < {name for name, _ in deltas.named_parameters()}
     outputs = rig.outputs_of(there, rig.inputs)
-    _hold(bool((outputs - at_start).abs().max() > _FELT) == is_felt, "moved parameters must be felt")
+    _require(bool((outputs - at_start).abs().max() > _FELT) == is_felt, "moved parameters must be felt")
     again = build(rig, deltas.configuration)
     again.load_state_dict(load(save(deltas.state_dict())))
-    _hold(torch.equal(rig.hidden(again, rig.inputs), there), "what was saved must compute the same")
+    _require(torch.equal(rig.hidden(again, rig.inputs), there), "what was saved must compute the same")
 
 
 def _check_padding(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
@@ -242,4 +242,4 @@ def _check_order(rig: Rig, deltas: DeltaSet, there: Tensor) -> None:
         return
     other = rig.hidden(deltas, rig.with_another_end())
     _close(there[0, :-1], other[0, :-1], "a decoder must see no token that comes later")
-    _hold(not torch.allclose(there[0, -1], other[0, -1], rtol=0, atol=_FELT), "what comes last must be felt")
+    _require(not torch.allclose(there[0, -1], other[0, -1], rtol=0, atol=_FELT), "what comes last must be felt")
