@@ -36,7 +36,7 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from rival_arms.setting import TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
-from table_arms.comparison import comparison_lines, seed_deviation
+from table_arms.comparison import comparison_lines, front_lines, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
 from table_arms.searches import portfolio_lines, search_lines
 
@@ -345,7 +345,7 @@ def main() -> None:
         tables = list(tables_of(rows, arguments.backbone))
         lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     else:
-        lines = (*lines_of(rows), "", *comparison_lines(rows))
+        lines = (*lines_of(rows), "", *comparison_lines(rows), "", *front_lines(rows))
     for line in lines:
         print(line, flush=True)
 

@@ -176,6 +176,37 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
     assert columns[6:9] == ["53.0", "63.0", "0"]
 
 
+def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypatch):
+    comparison = load("table_arms.comparison")
+    monkeypatch.setattr(comparison, "DRAWS", 20)
+
+    def row(budget: str, kind: str, score: float, stored: int, **given: Any) -> dict[str, Any]:
+        number = given.pop("number", 10 * stored)
+        columns = {"task": "sick", "score_error": 1e-4, "failure": None, "test_score": score - 0.1, "repeats": None}
+        return {
+            **columns,
+            "budget": budget,
+            "kind": kind,
+            "score": score,
+            "stored_parameters": stored,
+            "number": number,
+        } | given
+
+    rows = [row("0.5%", "lora", 0.6 + at / 100, 1000 + at) for at in range(6)]
+    assert list(comparison.front_lines([*rows, row("0.5%", "lora", 0.6, 9, number=5, repeats=10_000)]))[2:] == []
+    rows += [row("0.1%", "lora", 0.5 + at / 100, 200 + at) for at in range(6)]
+    rows += [row("0.1%", "space", 0.7 + at / 100, 100 + at) for at in range(6)]
+    rows += [row("0.5%", "lora", 0.6 + 1e-4, 1000, number=5, repeats=10_000)]
+    first, *others = [[cell.strip() for cell in line.split("|")][1:-1] for line in comparison.front_lines(rows)][2:]
+    assert first == ["sick", "0.5%", "6", "LoRA", first[4], "", "53.0", "1,005", "1.00"]
+    assert [[one[1], one[3], *one[6:]] for one in others] == [
+        ["0.1%", "LoRA", "43.0", "205", "0.20"],
+        ["0.1%", "whole space", "63.0", "105", "0.10"],
+    ]
+    assert float(first[4]) == pytest.approx(65.0, abs=0.2)
+    assert [float(one[5].split()[0]) for one in others] == pytest.approx([-10.0, 10.0], abs=0.3)
+
+
 def test_rules_of_pruning_see_earlier_readings_alone(load):
     pruning, shape = load("table_arms.pruning"), shape_of(json.loads((ROBERTA / "config.json").read_text()))
     space = SearchSpace(shape=shape, budget=400_000)

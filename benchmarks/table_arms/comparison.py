@@ -16,6 +16,8 @@ TIE = 0.5
 DRAWS = 400
 """Number of draws from the posterior of expected scores."""
 
+NAMES = {"lora": "LoRA", "space": "whole space"}
+
 
 def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
@@ -47,6 +49,46 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
             f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest} |"
         )
+
+
+def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each kind and budget of a task, about the best one beside the best LoRA of the largest budget.
+
+    The parameters are those of the row with the highest expected score, and their share of those of the LoRA.
+    """
+    yield "| task | budget | rows | kind | best | less LoRA at the largest | five best on test | parameters | share |"
+    yield "|---|---|--:|---|--:|--:|--:|--:|--:|"
+    scored = [row for row in rows if row["failure"] is None]
+    for task in dict.fromkeys(row["task"] for row in scored):
+        of_task = [row for row in scored if row["task"] == task]
+        deviation = seed_deviation(of_task)
+        budgets = sorted({row["budget"] for row in of_task}, key=lambda budget: float(budget.strip("%")))
+        if deviation is None or len(budgets) < 2:
+            continue
+        firsts = [row for row in of_task if row["repeats"] is None]
+        groups = [
+            (budget, kind, [row for row in firsts if (row["budget"], row["kind"]) == (budget, kind)])
+            for budget in reversed(budgets)
+            for kind in ("lora", "space")
+        ]
+        reference: NDArray[np.float64] | None = None
+        largest = 0
+        for budget, kind, group in groups:
+            if not group:
+                continue
+            drawn = expected_draws(group, deviation)
+            best, winner = drawn.max(axis=1), group[int(drawn.mean(axis=0).argmax())]["stored_parameters"]
+            if reference is None:
+                reference, largest = best, winner
+                less = ""
+            else:
+                low, high = np.quantile(best - reference, (0.025, 0.975))
+                less = f"{(best - reference).mean():+.1f} ({low:+.1f} to {high:+.1f})"
+            five = sorted(group, key=lambda row: -row["score"])[:5]
+            yield (
+                f"| {task} | {budget} | {len(group)} | {NAMES[kind]} | {best.mean():.1f} | {less} "
+                f"| {100 * fmean(row['test_score'] for row in five):.1f} | {winner:,} | {winner / largest:.2f} |"
+            )
 
 
 def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
