@@ -174,6 +174,8 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
     assert float(columns[4]) == pytest.approx(75.0, abs=0.2)
     assert float(columns[5].split()[0]) == pytest.approx(10.0, abs=0.3)
     assert columns[6:9] == ["53.0", "63.0", "0"]
+    # of six scores one point apart the quartiles are 1.25 and 3.75 above the lowest
+    assert [float(one) for one in columns[9:12]] == pytest.approx([0.0, 2.5 / 1.349, 2.5 / 1.349], abs=0.2)
 
 
 def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypatch):

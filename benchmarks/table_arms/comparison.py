@@ -16,6 +16,9 @@ TIE = 0.5
 DRAWS = 400
 """Number of draws from the posterior of expected scores."""
 
+_QUARTILES = 1.349
+"""Distance of the quartiles of a normal variable, in standard deviations."""
+
 NAMES = {"lora": "LoRA", "space": "whole space"}
 
 
@@ -23,11 +26,12 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
 
     An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
-    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval.
+    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval. The
+    last columns are the standard deviation over seeds, and of the expected scores of each kind, by their quartiles.
     """
     columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
-    yield f"| task | budget | {columns} |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|"
+    yield f"| task | budget | {columns} | over seeds | LoRA | space |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     scored = [row for row in rows if row["failure"] is None]
     for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
         deviation = seed_deviation([row for row in scored if row["task"] == task])
@@ -43,11 +47,13 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         enough = means["lora"].max() - TIE
         tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
         smallest = min(row["stored_parameters"] for row in tied)
+        spreads = [np.median(np.ptp(np.quantile(drawn[kind], (0.25, 0.75), axis=1), axis=0)) for kind in kinds]
         yield (
             f"| {task} | {budget} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
             f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
             f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
-            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest} |"
+            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest:,} "
+            f"| {deviation:.1f} | {spreads[0] / _QUARTILES:.1f} | {spreads[1] / _QUARTILES:.1f} |"
         )
 
 
