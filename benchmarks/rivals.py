@@ -29,7 +29,7 @@ from rival_arms.own import factored, lora_space, uniform
 from rival_arms.setting import TASKS, ArmTrial, Cell, SearchResult
 from rival_arms.sweeps import autopeft, lora_sweep, published_sweep
 from rival_arms.training import OutOfTime
-from scipy.stats import t as student
+from search_arms.intervals import with_interval
 
 from studies.seeds import hashed_seed
 
@@ -141,13 +141,6 @@ def _test_points(cell: Cell, trial: ArmTrial, seed: int) -> float:
     return 100 * last.score
 
 
-def interval(values: Sequence[float]) -> str:
-    """Return a mean with its 95% interval by Student's t."""
-    if len(values) < 2:
-        return f"{fmean(values):+.2f}"
-    return f"{fmean(values):+.2f} ± {student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)):.2f}"
-
-
 def lines_of(cells: Sequence[Cell], outcomes: Outcomes) -> Iterator[str]:
     """Yield a row for each arm of each cell, then the comparisons."""
     columns = "validation | expected | test | deviation | worst | parameters | finished | steps | recommended"
@@ -184,7 +177,7 @@ def _arm_lines(cells: Sequence[Cell], outcomes: Outcomes) -> Iterator[str]:
         ours = [outcomes[cell.name][FACTORED].test_points for cell in common]
         gaps = [fmean(one) - fmean(other) for one, other in zip(ours, tests, strict=True)]
         better, worse = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
-        compared = "||" if arm == FACTORED else f"{interval(gaps)} | {better} | {worse}"
+        compared = "||" if arm == FACTORED else f"{with_interval(gaps)} | {better} | {worse}"
         columns = [budget, arm, len(common), *means, f"{parameters:,.0f}", f"{steps:,.0f}", compared]
         yield f"| {' | '.join(map(str, columns))} |"
 

@@ -102,6 +102,7 @@ def test_flat_truths_have_no_discovery(load, space):
 
 
 def test_samplers_are_compared_seed_by_seed(load):
+    """Test means of -1 and 1, and of 0.5 and 2.5: a standard error of 1, and 12.71 by Student with one degree."""
     simulation = load("search_arms.simulation")
 
     def study(sampler: str, seed: int, truth: float) -> Any:
@@ -113,6 +114,21 @@ def test_samplers_are_compared_seed_by_seed(load):
     first = [study("first", seed, 44.0 + 2 * seed) for seed in range(2)]
     second = [study("second", seed, 45.5 + 2 * seed) for seed in range(2)]
     _, *lines = load("search").table_lines({"first": first, "second": second})
-    assert lines[0].split() == ["first", "12", "6.0", "+0.00", "±", "1.96", "0.50", "+1.50", "±", "0.00", "4"]
-    second_line = ["second", "12", "6.0", "+1.50", "±", "1.96", "+1.50", "±", "0.00", "0.50", "+1.50", "±", "0.00", "4"]
+    assert lines[0].split() == ["first", "12", "6.0", "+0.00", "±", "12.71", "0.50", "+1.50", "±", "0.00", "4"]
+    second_line = [
+        "second",
+        "12",
+        "6.0",
+        "+1.50",
+        "±",
+        "12.71",
+        "+1.50",
+        "±",
+        "0.00",
+        "0.50",
+        "+1.50",
+        "±",
+        "0.00",
+        "4",
+    ]
     assert lines[1].split() == second_line

@@ -170,12 +170,30 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
     assert list(comparison.comparison_lines(rows))[2:] == []  # no pair of seeds, so no noise of seeds
     line = list(comparison.comparison_lines([*rows, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
     columns = [cell.strip() for cell in line.split("|")]
-    assert float(columns[3]) == pytest.approx(65.0, abs=0.2)
-    assert float(columns[4]) == pytest.approx(75.0, abs=0.2)
-    assert float(columns[5].split()[0]) == pytest.approx(10.0, abs=0.3)
-    assert columns[6:9] == ["53.0", "63.0", "0"]
+    assert columns[3] == "6"
+    assert float(columns[4]) == pytest.approx(65.0, abs=0.2)
+    assert float(columns[5]) == pytest.approx(75.0, abs=0.2)
+    assert float(columns[6].split()[0]) == pytest.approx(10.0, abs=0.3)
+    assert columns[7:10] == ["53.0", "63.0", "0"]
     # of six scores one point apart the quartiles are 1.25 and 3.75 above the lowest
-    assert [float(one) for one in columns[9:12]] == pytest.approx([0.0, 2.5 / 1.349, 2.5 / 1.349], abs=0.2)
+    assert [float(one) for one in columns[10:13]] == pytest.approx([0.0, 2.5 / 1.349, 2.5 / 1.349], abs=0.2)
+    fewer = [one | {"budget": "0.5%", "score": one["score"] - (one["kind"] == "space") / 10} for one in rows]
+    last = list(comparison.comparison_lines([*rows, *fewer, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
+    of_best, of_five = (float(last.split("|")[place].split("±")[0]) for place in (6, 8))
+    assert (of_best, of_five) == pytest.approx((5.0, 10.0), abs=0.2)  # +10 and 0; on test unchanged
+
+
+def test_kinds_with_more_rows_have_no_advantage(load):
+    comparison = load("table_arms.comparison")
+    drawn = np.tile(np.arange(8.0), (4000, 1))
+    # the highest of 3 of 0 to 7 without replacement: 3 (8 + 1) / 4 - 1
+    assert comparison.best_of(drawn, 3).mean() == pytest.approx(5.75, abs=0.1)
+    assert (comparison.best_of(drawn, 8) == 7).all()
+    rows = [{"score": at / 10, "test_score": at / 100} for at in range(7)]
+    assert comparison.test_of_five(rows, 7) == pytest.approx(4.0)
+    # of 6 of 7 one is left out: one of the five best with 5/7, which lowers the mean
+    expected = (2 * 20 + sum(20 - at + 1 for at in range(2, 7))) / 7 / 5
+    assert comparison.test_of_five(rows, 6) == pytest.approx(expected, abs=0.1)
 
 
 def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypatch):
@@ -200,8 +218,8 @@ def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypat
     rows += [row("0.1%", "space", 0.7 + at / 100, 100 + at) for at in range(6)]
     rows += [row("0.5%", "lora", 0.6 + 1e-4, 1000, number=5, repeats=10_000)]
     first, *others = [[cell.strip() for cell in line.split("|")][1:-1] for line in comparison.front_lines(rows)][2:]
-    assert first == ["sick", "0.5%", "6", "LoRA", first[4], "", "53.0", "1,005", "1.00"]
-    assert [[one[1], one[3], *one[6:]] for one in others] == [
+    assert first == ["sick", "0.5%", "LoRA", "6", first[4], "", "53.0", "1,005", "1.00"]
+    assert [[one[1], one[2], *one[6:]] for one in others] == [
         ["0.1%", "LoRA", "43.0", "205", "0.20"],
         ["0.1%", "whole space", "63.0", "105", "0.10"],
     ]

@@ -1,12 +1,14 @@
 """Comparison of LoRA with the whole space, by the expected scores behind the noisy ones of a table."""
 
 import math
+import random
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from search_arms.intervals import with_interval
 
 from table_arms.shrinkage import expected_scores
 
@@ -15,6 +17,8 @@ TIE = 0.5
 
 DRAWS = 400
 """Number of draws from the posterior of expected scores."""
+
+_FIVE = 5
 
 _QUARTILES = 1.349
 """Distance of the quartiles of a normal variable, in standard deviations."""
@@ -26,75 +30,90 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
 
     An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
-    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval. The
-    last columns are the standard deviation over seeds, and of the expected scores of each kind, by their quartiles.
+    The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval. Of
+    both kinds equally many random rows take part in a draw. The last columns are the standard deviation over seeds, and
+    of the expected scores of each kind, by their quartiles. The last
+    line has the mean differences of all tables. Tables with fewer than five rows of a kind are left out.
     """
     columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
-    yield f"| task | budget | {columns} | over seeds | LoRA | space |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    yield f"| task | budget | rows | {columns} | over seeds | LoRA | space |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     scored = [row for row in rows if row["failure"] is None]
+    differences: list[tuple[float, float]] = []
     for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
         deviation = seed_deviation([row for row in scored if row["task"] == task])
         firsts = [row for row in scored if (row["task"], row["budget"], row["repeats"]) == (task, budget, None)]
-        kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in ("lora", "space")}
-        if deviation is None or not all(kinds.values()):
+        kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in NAMES}
+        count = min(map(len, kinds.values()))
+        if deviation is None or count < _FIVE:
             continue
         drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
-        best = {kind: draw.max(axis=1) for kind, draw in drawn.items()}
+        best = {kind: best_of(draw, count) for kind, draw in drawn.items()}
         low, high = np.quantile(best["space"] - best["lora"], (0.025, 0.975))
-        five = {kind: sorted(of_kind, key=lambda row: -row["score"])[:5] for kind, of_kind in kinds.items()}
         means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
         enough = means["lora"].max() - TIE
         tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
         smallest = min(row["stored_parameters"] for row in tied)
+        on_test = [test_of_five(kinds[kind], count) for kind in kinds]
+        differences.append(((best["space"] - best["lora"]).mean(), on_test[1] - on_test[0]))
         spreads = [np.median(np.ptp(np.quantile(drawn[kind], (0.25, 0.75), axis=1), axis=0)) for kind in kinds]
         yield (
-            f"| {task} | {budget} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
+            f"| {task} | {budget} | {count} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
             f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
-            f"| {100 * fmean(row['test_score'] for row in five['lora']):.1f} "
-            f"| {100 * fmean(row['test_score'] for row in five['space']):.1f} | {smallest:,} "
+            f"| {on_test[0]:.1f} | {on_test[1]:.1f} | {smallest:,} "
             f"| {deviation:.1f} | {spreads[0] / _QUARTILES:.1f} | {spreads[1] / _QUARTILES:.1f} |"
         )
+    if len(differences) > 1:
+        of_best, of_five = map(with_interval, zip(*differences, strict=True))
+        yield f"| all | {len(differences)} tables | | | | {of_best} | on test: | {of_five} | | | | |"
 
 
 def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each kind and budget of a task, about the best one beside the best LoRA of the largest budget.
 
-    The parameters are those of the row with the highest expected score, and their share of those of the LoRA.
+    Of all groups of a task equally many random rows take part. The parameters are those of the row with the highest
+    expected score, and their share of those of the LoRA. Groups of fewer than five rows are left out.
     """
-    yield "| task | budget | rows | kind | best | less LoRA at the largest | five best on test | parameters | share |"
-    yield "|---|---|--:|---|--:|--:|--:|--:|--:|"
+    yield "| task | budget | kind | rows | best | less LoRA at the largest | five best on test | parameters | share |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
     scored = [row for row in rows if row["failure"] is None]
     for task in dict.fromkeys(row["task"] for row in scored):
         of_task = [row for row in scored if row["task"] == task]
         deviation = seed_deviation(of_task)
-        budgets = sorted({row["budget"] for row in of_task}, key=lambda budget: float(budget.strip("%")))
-        if deviation is None or len(budgets) < 2:
+        groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
+        for row in of_task:
+            if row["repeats"] is None:
+                groups.setdefault((-float(row["budget"].strip("%")), row["kind"]), []).append(row)
+        large = [group for _, group in sorted(groups.items()) if len(group) >= _FIVE]
+        if deviation is None or len({row["budget"] for group in large for row in group}) < 2:
             continue
-        firsts = [row for row in of_task if row["repeats"] is None]
-        groups = [
-            (budget, kind, [row for row in firsts if (row["budget"], row["kind"]) == (budget, kind)])
-            for budget in reversed(budgets)
-            for kind in ("lora", "space")
-        ]
-        reference: NDArray[np.float64] | None = None
-        largest = 0
-        for budget, kind, group in groups:
-            if not group:
-                continue
-            drawn = expected_draws(group, deviation)
-            best, winner = drawn.max(axis=1), group[int(drawn.mean(axis=0).argmax())]["stored_parameters"]
-            if reference is None:
-                reference, largest = best, winner
-                less = ""
-            else:
-                low, high = np.quantile(best - reference, (0.025, 0.975))
-                less = f"{(best - reference).mean():+.1f} ({low:+.1f} to {high:+.1f})"
-            five = sorted(group, key=lambda row: -row["score"])[:5]
+        count = min(map(len, large))
+        drawn = [expected_draws(group, deviation) for group in large]
+        best = [best_of(one, count) for one in drawn]
+        winners = [group[int(one.mean(axis=0).argmax())] for group, one in zip(large, drawn, strict=True)]
+        reference, largest = best[0], winners[0]["stored_parameters"]
+        for group, highest, winner in zip(large, best, winners, strict=True):
+            low, high = np.quantile(highest - reference, (0.025, 0.975))
+            less = f"{(highest - reference).mean():+.1f} ({low:+.1f} to {high:+.1f})"
             yield (
-                f"| {task} | {budget} | {len(group)} | {NAMES[kind]} | {best.mean():.1f} | {less} "
-                f"| {100 * fmean(row['test_score'] for row in five):.1f} | {winner:,} | {winner / largest:.2f} |"
+                f"| {task} | {winner['budget']} | {NAMES[winner['kind']]} | {count} | {highest.mean():.1f} "
+                f"| {less if winner is not winners[0] else ''} | {test_of_five(group, count):.1f} "
+                f"| {winner['stored_parameters']:,} | {winner['stored_parameters'] / largest:.2f} |"
             )
+
+
+def best_of(drawn: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the highest of ``count`` random rows of every draw, of shape (draws,)."""
+    order = np.random.default_rng(1).permuted(np.tile(np.arange(drawn.shape[1]), (len(drawn), 1)), axis=1)
+    return np.take_along_axis(drawn, order[:, :count], axis=1).max(axis=1)
+
+
+def test_of_five(rows: Sequence[dict[str, Any]], count: int) -> float:
+    """Return the mean test score, in points, of the five with the highest scores among ``count`` random rows."""
+    draw = random.Random(1)
+    samples = (draw.sample(rows, count) for _ in range(DRAWS))
+    best = (sorted(sample, key=lambda row: -row["score"])[:_FIVE] for sample in samples)
+    return 100 * fmean(fmean(row["test_score"] for row in five) for five in best)
 
 
 def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
