@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Sequence
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -19,6 +20,7 @@ DRAWS = 400
 """Number of draws from the posterior of expected scores."""
 
 _FIVE = 5
+"""Number of rows with the highest scores that are compared on test, and the fewest of a compared group."""
 
 _QUARTILES = 1.349
 """Distance of the quartiles of a normal variable, in standard deviations."""
@@ -32,8 +34,8 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
     The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval. Of
     both kinds equally many random rows take part in a draw. The last columns are the standard deviation over seeds, and
-    of the expected scores of each kind, by their quartiles. The last
-    line has the mean differences of all tables. Tables with fewer than five rows of a kind are left out.
+    of the expected scores of each kind, by their quartiles. The last line has the mean differences of all tables.
+    Tables with fewer than five rows of a kind are left out.
     """
     columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
     yield f"| task | budget | rows | {columns} | over seeds | LoRA | space |"
@@ -49,18 +51,17 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             continue
         drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
         best = {kind: best_of(draw, count) for kind, draw in drawn.items()}
-        low, high = np.quantile(best["space"] - best["lora"], (0.025, 0.975))
+        difference = best["space"] - best["lora"]
         means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
         enough = means["lora"].max() - TIE
         tied = [row for kind in kinds for row, mean in zip(kinds[kind], means[kind], strict=True) if mean >= enough]
         smallest = min(row["stored_parameters"] for row in tied)
         on_test = [test_of_five(kinds[kind], count) for kind in kinds]
-        differences.append(((best["space"] - best["lora"]).mean(), on_test[1] - on_test[0]))
+        differences.append((float(difference.mean()), on_test[1] - on_test[0]))
         spreads = [np.median(np.ptp(np.quantile(drawn[kind], (0.25, 0.75), axis=1), axis=0)) for kind in kinds]
         yield (
             f"| {task} | {budget} | {count} | {best['lora'].mean():.1f} | {best['space'].mean():.1f} "
-            f"| {(best['space'] - best['lora']).mean():+.1f} ({low:+.1f} to {high:+.1f}) "
-            f"| {on_test[0]:.1f} | {on_test[1]:.1f} | {smallest:,} "
+            f"| {with_quantiles(difference)} | {on_test[0]:.1f} | {on_test[1]:.1f} | {smallest:,} "
             f"| {deviation:.1f} | {spreads[0] / _QUARTILES:.1f} | {spreads[1] / _QUARTILES:.1f} |"
         )
     if len(differences) > 1:
@@ -93,13 +94,18 @@ def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         winners = [group[int(one.mean(axis=0).argmax())] for group, one in zip(large, drawn, strict=True)]
         reference, largest = best[0], winners[0]["stored_parameters"]
         for group, highest, winner in zip(large, best, winners, strict=True):
-            low, high = np.quantile(highest - reference, (0.025, 0.975))
-            less = f"{(highest - reference).mean():+.1f} ({low:+.1f} to {high:+.1f})"
+            less = "" if winner is winners[0] else with_quantiles(highest - reference)
             yield (
                 f"| {task} | {winner['budget']} | {NAMES[winner['kind']]} | {count} | {highest.mean():.1f} "
-                f"| {less if winner is not winners[0] else ''} | {test_of_five(group, count):.1f} "
+                f"| {less} | {test_of_five(group, count):.1f} "
                 f"| {winner['stored_parameters']:,} | {winner['stored_parameters'] / largest:.2f} |"
             )
+
+
+def with_quantiles(drawn: NDArray[np.float64]) -> str:
+    """Format the mean of draws with the interval that has 95% of them."""
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return f"{drawn.mean():+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def best_of(drawn: NDArray[np.float64], count: int) -> NDArray[np.float64]:
@@ -128,7 +134,12 @@ def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
 
 def expected_draws(rows: Sequence[dict[str, Any]], deviation: float) -> NDArray[np.float64]:
     """Draw the expected scores of rows, in points, of shape (draws, rows)."""
-    scores = [100 * row["score"] for row in rows]
-    errors = [math.hypot(deviation, 100 * row["score_error"]) for row in rows]
+    scores = tuple(100 * row["score"] for row in rows)
+    errors = tuple(math.hypot(deviation, 100 * row["score_error"]) for row in rows)
+    return _expected_draws(scores, errors, DRAWS)
+
+
+@cache  # both comparisons take the same draws, and they take seconds
+def _expected_draws(scores: tuple[float, ...], errors: tuple[float, ...], draws: int) -> NDArray[np.float64]:
     draw = np.random.default_rng(0)
-    return np.stack([expected_scores(scores, errors, draw) for _ in range(DRAWS)])
+    return np.stack([expected_scores(scores, errors, draw) for _ in range(draws)])
