@@ -29,6 +29,7 @@ UNKNOWN_ERROR = 0.5
 # a tenth as steep below the knee as above, and ever less
 _HEIGHT, _WIDTH = 0.5, 5.0
 _LEAST = 4
+_LEAST_OF_UPPER = 0.05
 _TO_DEVIATION = 1.4826
 
 
@@ -38,7 +39,7 @@ class Scale:
 
     Attributes:
         middle: Median.
-        spread: Standard deviation estimated from the median absolute deviation; above 0.
+        spread: Standard deviation, estimated from the median absolute deviation if it is not too small; above 0.
         error: Median standard error of the scores; 0 for losses and if none is known.
         knee: Standardized score below which scores are warped.
     """
@@ -81,7 +82,8 @@ def full_scale(scales: Mapping[Kind, Scale]) -> Scale:
 def scales_of(readings: Readings, known: Mapping[Kind, Scale] | None = None, knee: float = KNEE) -> dict[Kind, Scale]:
     """Return the scale of every kind of readings.
 
-    A rung with fewer than four readings takes the spread of the one with most. No spread of scores is below the noise.
+    A rung with fewer than four readings takes the spread of the one with most. No spread of scores is below the noise,
+    nor below a twentieth of that of the scores above the median.
 
     Args:
         readings: Readings, not standardized.
@@ -119,6 +121,13 @@ def standardize(readings: Readings, scales: Mapping[Kind, Scale]) -> Readings:
 
 
 def _spread(scores: Array, errors: Array) -> float:
+    """Return the spread of scores: that of the middle half, or more, where most are alike and some far above.
+
+    Where more than half are equal, as those of trials that predict a constant label are, the middle half has none.
+    """
     middle = float(np.median(scores))
-    found = _TO_DEVIATION * float(np.median(np.abs(scores - middle)))
-    return max(found, float(np.median(errors)), 1e-9 * max(1.0, abs(middle)))
+    deviations = scores - middle
+    of_middle_half = _TO_DEVIATION * float(np.median(np.abs(deviations)))
+    upper = float(np.sqrt(2 * np.mean(np.maximum(deviations, 0) ** 2)))  # the deviation, if as many are as far below
+    found, least = max(of_middle_half, _LEAST_OF_UPPER * upper, float(np.median(errors))), 1e-9 * max(1.0, abs(middle))
+    return found if found > least else max(float(scores.std()), least)

@@ -193,3 +193,14 @@ def test_widening_scales_deviations_alone(encoding, history, count, factor):
     ):
         np.testing.assert_allclose(found[0], expected[0])
         np.testing.assert_allclose(found[1], factor**power * expected[1], rtol=1e-9)
+
+
+def test_estimates_where_most_trials_have_one_score_are_no_surer_than_the_scores_allow(encoding, trials):
+    low = [one.changed(readings=[replace(each, score=0.0) for each in one.readings]) for one in trials[:18]]
+    posterior = SurrogateFitter(encoding.features_of).integrated_posterior(history_of([*low, *trials[18:]], error=0.0))
+    means, deviations = posterior.predict([encoding.features_of(one) for one in trials])
+    scores = np.array([0.0] * 18 + [one.readings[-1].score for one in trials[18:]])
+    assert means[18:].mean() > means[:18].mean()
+    assert means.min() > -0.1
+    assert means.max() < scores.max()
+    assert np.median(deviations) > scores.std() / 10

@@ -180,6 +180,21 @@ def test_no_spread_is_below_the_noise():
     np.testing.assert_array_equal(standardize(readings, scales_of(readings)).scores, 0)
 
 
+@pytest.mark.parametrize(
+    ("scores", "spread"),
+    [
+        ([0.0] * 7 + [0.3, 0.4, 0.5], 0.05 * (2 * 0.5 / 10) ** 0.5),  # more than half predict a constant label
+        ([0.0, 1e-6, 2e-6, 3e-6, 4e-6, 5e-6, 0.3, 0.4, 0.5], 0.05 * (2 * 0.5 / 9) ** 0.5),  # all but equal
+        ([0.5] * 6 + [0.1, 0.2], (0.25 / 8 - (0.7 / 8) ** 2) ** 0.5),  # none is above: the standard deviation
+        ([0.4, 0.41, 0.42, 0.43, 0.44, -5.0], 1.4826 * 0.01 * 1.5),  # what is far below changes nothing
+        ([0.7] * 8, 1e-9),
+    ],
+)
+def test_spread_where_the_middle_half_is_alike(scores, spread):
+    found = full_scale(scales_of(scores_with(scores, 0.0, [0.0] * len(scores)))).spread
+    assert found == pytest.approx(spread, rel=1e-3)
+
+
 def test_checkpoints_grow_by_a_third():
     reached = sorted({checkpoint(trials) for trials in range(12, 120)} - {None})
     assert reached == [12, 16, 22, 30, 40, 54, 73, 99]
