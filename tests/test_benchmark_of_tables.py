@@ -223,6 +223,8 @@ def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypat
         ["0.1%", "LoRA", "43.0", "205", "0.20"],
         ["0.1%", "whole space", "63.0", "105", "0.10"],
     ]
+    larger = [row("1%", "space", 0.9, 2000 + at) for at in range(6)]  # without LoRA it is no reference
+    assert list(comparison.front_lines([*rows, *larger])) == list(comparison.front_lines(rows))
     assert float(first[4]) == pytest.approx(65.0, abs=0.2)
     assert [float(one[5].split()[0]) for one in others] == pytest.approx([-10.0, 10.0], abs=0.3)
 

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import dropwhile
 from statistics import fmean
 from typing import Any
 
@@ -73,7 +74,8 @@ def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each kind and budget of a task, about the best one beside the best LoRA of the largest budget.
 
     Of all groups of a task equally many random rows take part. The parameters are those of the row with the highest
-    expected score, and their share of those of the LoRA. Groups of fewer than five rows are left out.
+    expected score, and their share of those of the LoRA. Groups of fewer than five rows are left out,
+    and budgets above the largest one with LoRA.
     """
     yield "| task | budget | kind | rows | best | less LoRA at the largest | five best on test | parameters | share |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
@@ -85,7 +87,8 @@ def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         for row in of_task:
             if row["repeats"] is None:
                 groups.setdefault((-float(row["budget"].strip("%")), row["kind"]), []).append(row)
-        large = [group for _, group in sorted(groups.items()) if len(group) >= _FIVE]
+        enough = [group for _, group in sorted(groups.items()) if len(group) >= _FIVE]
+        large = list(dropwhile(lambda group: group[0]["kind"] != "lora", enough))
         if deviation is None or len({row["budget"] for group in large for row in group}) < 2:
             continue
         count = min(map(len, large))
