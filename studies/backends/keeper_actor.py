@@ -30,7 +30,7 @@ _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
 
 
-Ping = tuple[str, dict[str, Any]]
+PingAnswer = tuple[str, dict[str, Any]]
 """Answer of the keeper to a ping.
 
 It holds the resource that the keeper waits for (see `studies.runtime.progress.Progress.waits_for`) and the actors of
@@ -64,7 +64,7 @@ class KeeperActor:
         return getattr(self._keeper, method)(*arguments)
 
     @ray.method(concurrency_group=PING)  # type: ignore[untyped-decorator]
-    def ping(self, stop: str) -> Ping:
+    def ping(self, stop: str) -> PingAnswer:
         """Answer a ping; dismiss the workers if there is a reason to stop."""
         self._stop = self._stop or stop
         return self._waits_for, dict(self._actors)

@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from studies.backends.keeper_actor import Ping, actor_result
+from studies.backends.keeper_actor import PingAnswer, actor_result
 from studies.errors import LaunchError, message_line
 from studies.runtime.progress import ActiveClock, LaunchStatus
 from studies.runtime.study_plan import StudyPlan
@@ -110,10 +110,10 @@ class KeeperWatch:
         Raises:
             StudiesError: Error of the keeper, or `LaunchError` if no keeper answers.
         """
-        ping: Ping | None = self._ping_call.answer()
-        if ping is not None:
+        answer: PingAnswer | None = self._ping_call.answer()
+        if answer is not None:
             self._replaced, self._has_answered = 0, True
-            self.waits_for, actors = ping
+            self.waits_for, actors = answer
             places = {worker.partition("/")[0] for worker in actors}
             others = {name: one for name, one in self._actors.items() if name.partition("/")[0] not in places}
             self._actors = others | actors
