@@ -11,7 +11,7 @@ from search_space.parameter_counts.counts import count as count_on
 from search_space.published import HyperParameterValues
 from search_space.published.point import PublishedPoint
 from studies.analysis.frames import frame
-from studies.analysis.methods import method_name
+from studies.analysis.methods import method_name, method_of
 from trial_runner.backbones.locate import config_of
 from trial_runner.backbones.tables import is_unknown
 
@@ -99,7 +99,7 @@ def describe(
         title, subtitle, is_published = method.title, method.citation, True
     elif not isinstance(what, Configuration):
         title = f"trial {what.number} of {what.study}"
-        subtitle, is_published = f"{method_name(what.record)}, {what.state.value}", what.method is not None
+        subtitle, is_published = f"{method_name(what.record)}, {what.state.value}", method_of(what.record) is not None
     configuration = _configuration_of(what, shape, settings)
     return view_configuration(configuration, shape, title=title, subtitle=subtitle, is_published=is_published)
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from dashboards.terminal.layout import escape, one_line_table
 from dashboards.terminal.text import duration_text, measured_text, share_text, state_text
+from studies.analysis.methods import method_of
 from studies.analysis.visible import visible
 from studies.pruning.degenerate import COLLAPSED
 from studies.records import TrialState
@@ -169,7 +170,7 @@ def _size(one: TrialProgress, progress: Progress) -> list[str]:
 
 def _bold(one: TrialProgress) -> str:
     """Return the description of a trial; discoveries are bold."""
-    return f"[bold]{escape(named(one))}[/]" if one.method is None else escape(named(one))
+    return f"[bold]{escape(named(one))}[/]" if method_of(one) is None else escape(named(one))
 
 
 def _ending(one: TrialProgress, *, has_reason: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from search_space.published import HEAD_ONLY
 from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE
 from studies.analysis.fronts import Front
-from studies.analysis.methods import is_plain_lora, method_of
+from studies.analysis.methods import is_plain_lora, method_of, numbered
 from studies.analysis.ranks import Ranking
 from studies.history.noise import accuracy_error, binomial_error
 from studies.pruning.degenerate import has_collapsed
@@ -74,11 +74,6 @@ def _first(trials: Sequence[RankedTrial], is_one: Callable[[RankedTrial], object
     return next(filter(is_one, trials), None)
 
 
-def _named(trial: RankedTrial) -> str:
-    method = method_of(trial)
-    return f"trial {trial.number}" if method is None else f"{method} (trial {trial.number})"
-
-
 def _head_alone(ranking: Ranking) -> RankedTrial | None:
     return _first(ranking.complete, lambda trial: trial.method == HEAD_ONLY.name)
 
@@ -115,7 +110,7 @@ def _lead(over: str, ranking: Ranking, best: RankedTrial, rival: RankedTrial) ->
     difference = ranking.estimates.difference(best.number, rival.number)
     chance = min(max(difference.chance, 0.01), 0.99)
     worth = _with_interval(difference.mean, difference.reach)
-    return f"Over {over}, {_named(rival)}, it is {worth}, better with a probability of {chance:.0%}."
+    return f"Over {over}, {numbered(rival)}, it is {worth}, better with a probability of {chance:.0%}."
 
 
 def _lead_of_lora(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
@@ -126,7 +121,7 @@ def _lead_of_lora(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
     else:
         behind = ranking.estimates.difference(other.number, best.number)
         worth = _with_interval(behind.mean, behind.reach)
-        yield f"That is plain LoRA, and it is enough here: the best other, {_named(other)}, is {worth} against it."
+        yield f"That is plain LoRA, and it is enough here: the best other, {numbered(other)}, is {worth} against it."
 
 
 def _smaller(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
@@ -141,7 +136,7 @@ def _smaller(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
         lost = ranking.estimates.difference(one.number, best.number)
         if lost.high >= -tolerance:
             yield (
-                f"The smallest trial not shown to be worse by more than {words} is {_named(one)} with "
+                f"The smallest trial not shown to be worse by more than {words} is {numbered(one)} with "
                 f"{one.stored_parameters:,} parameters: {_with_interval(lost.mean, lost.reach)}."
             )
             return
@@ -154,14 +149,14 @@ def _by_score(ranking: Ranking, best: RankedTrial, metric: str) -> Iterator[str]
     """Yield that too few trials were measured, and differences of single scores."""
     discovered = _first(ranking.complete, lambda trial: method_of(trial) is None)
     published = _first(ranking.complete, method_of)
-    highest = _named(best)
+    highest = numbered(best)
     needed = f"estimates need {FEWEST} measured trials, {FEWEST_COMPLETE} of them complete"
     cannot = f"{highest[0].upper()}{highest[1:]} scored highest; {len(ranking.trials)} trials cannot tell"
     yield f"{cannot} which is best: {needed}."
     if discovered is None or published is None:
         return
-    own = "It" if best is discovered else f"The best discovery, {_named(discovered)},"
-    other = f"{_named(published)}{', the best published method' if best is discovered else ''}"
+    own = "It" if best is discovered else f"The best discovery, {numbered(discovered)},"
+    other = f"{numbered(published)}{', the best published method' if best is discovered else ''}"
     difference, reach = _score_difference(discovered, published, ranking)
     runs = [ranking.seeds[trial.number] for trial in (discovered, published)]
     by = "one score each" if max(runs) == 1 else f"the means of {runs[0]} and {runs[1]} scores"

@@ -89,7 +89,7 @@ class ConfirmationResult:
             nobody stops when the numbers look good.
         left_out: Baselines that could not be trained, with reasons.
         newer_winner: Number of the trial that is the best of the study at present, if it is another.
-        best_published: Published method that is the best of the study at present.
+        best_published: Published method that is the best of the study at present, but for that of the first contender.
     """
 
     name: str
@@ -193,7 +193,7 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
     ended = sum(trial.state.is_terminal for trial in trials)
     baselines = {one.label: one.scores for one in contenders[1:] if one.baselines}
     ranking = ranking_of(ledger, ledger.study(record.study))
-    best = None if ranking.best is None else ranking.best.number
+    best, own = None if ranking.best is None else ranking.best.number, contenders[0].method
     return ConfirmationResult(
         name=study.name,
         study=record.study,
@@ -206,7 +206,7 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
         comparisons=compare(contenders[0].scores, baselines) if ended == len(trials) else (),
         left_out=tuple(record.left_out.items()),
         newer_winner=None if best == record.winner.trial else best,
-        best_published=next((one.method for one in ranking.complete if one.method is not None), None),
+        best_published=next(filter(None, (method_of(one) for one in ranking.complete if method_of(one) != own)), None),
     )
 
 

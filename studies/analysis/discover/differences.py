@@ -9,6 +9,7 @@ from studies.analysis.baselines import baseline
 from studies.analysis.card import Card, estimate_words, listed
 from studies.analysis.discover.between import Between
 from studies.analysis.discover.study_posterior import StudyPosterior
+from studies.analysis.methods import method_of
 from studies.records import TrialRecord
 
 _USUAL = PublishedPoint("mam_adapter")
@@ -56,7 +57,7 @@ def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[s
         BudgetError: If it does not fit, and no published method is complete.
         InvalidEditError: If it is not valid on the backbone, and no published method is complete.
     """
-    published = [one for one in knowledge.complete if one.method is not None]
+    published = [one for one in knowledge.complete if method_of(one) is not None]
     if against is not None or not published:
         method = against or _USUAL
         try:
@@ -65,7 +66,7 @@ def _first(knowledge: StudyPosterior, against: PublishedPoint | None) -> tuple[s
             if not published:
                 raise
     best = knowledge.winner if knowledge.winner in published else knowledge.best_of(published)
-    return str(best.method), knowledge.candidate(best)
+    return str(method_of(best)), knowledge.candidate(best)
 
 
 def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, TrialRecord | None]:
@@ -73,7 +74,7 @@ def _end(knowledge: StudyPosterior, first: Candidate) -> tuple[str, TrialRecord 
     winner = knowledge.winner
     if knowledge.candidate(winner).fingerprint != first.fingerprint:
         return "the winner", winner
-    others = [one for one in knowledge.complete if one.method is None and one.number != winner.number]
+    others = [one for one in knowledge.complete if method_of(one) is None and one.number != winner.number]
     return ("the best discovery", knowledge.best_of(others)) if others else ("the winner", None)
 
 

@@ -2,7 +2,7 @@
 
 from studies.analysis.card import Card
 from studies.analysis.discover.study_posterior import StudyPosterior
-from studies.records import TrialRecord
+from studies.analysis.methods import method_of, numbered
 from studies.score_evidence import Estimate
 
 
@@ -29,11 +29,13 @@ def summary(knowledge: StudyPosterior, cards: list[Card]) -> tuple[str, ...]:
 
 
 def _lead(knowledge: StudyPosterior) -> str:
-    own, published = ([one for one in knowledge.complete if (one.method is None) == is_own] for is_own in (True, False))
+    own, published = (
+        [one for one in knowledge.complete if (method_of(one) is None) == is_own] for is_own in (True, False)
+    )
     if not own or not published:
         winner = knowledge.winner
         mean = float(knowledge.expected([winner])[0][0])
-        return f"The best trial is {_name(winner)}: {mean:.4f} {knowledge.metric} expected."
+        return f"The best trial is {numbered(winner)}: {mean:.4f} {knowledge.metric} expected."
     one, other = knowledge.best_of(own), knowledge.best_of(published)
     gap = Estimate.of_difference(*knowledge.expected([one, other]))
     if gap.low > 0:
@@ -43,12 +45,8 @@ def _lead(knowledge: StudyPosterior) -> str:
     else:
         decision = "not decided (95%)"
     amount = f"{abs(gap.mean):.4f} ± {gap.reach:.4f} {'more' if gap.mean >= 0 else 'less'} {knowledge.metric}"
-    found = _name(one)
+    found = numbered(one)
     return (
-        f"{found[0].upper()}{found[1:]}, the best discovery, is expected to have {amount} than {_name(other)}, "
+        f"{found[0].upper()}{found[1:]}, the best discovery, is expected to have {amount} than {numbered(other)}, "
         f"the best published method: {decision}."
     )
-
-
-def _name(trial: TrialRecord) -> str:
-    return f"trial {trial.number}" if trial.method is None else f"{trial.method} (trial {trial.number})"

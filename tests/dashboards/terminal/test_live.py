@@ -1,12 +1,14 @@
 """The view of a running launch."""
 
+import io
 import re
 from dataclasses import replace
 from html import unescape
 
 import pytest
+from rich.console import Console
 from support.screens import WIDTHS, kept, picture, screen
-from support.shown_progress import RUNNING, running, shown_progress
+from support.shown_progress import RUNNING, ended, running, shown_progress
 
 from dashboards.terminal.live import LiveView, left_text, times_text
 from studies.records import TrialState
@@ -77,6 +79,19 @@ def test_names_are_text():
     text = shown(replace(shown_progress(), running=(one,), study="[red]x[/]"))
     assert "adapter [of] \\x1b[31m1" in text
     assert "[red]x[/]" in text
+
+
+def test_discoveries_alone_are_bold():
+    top = (
+        ended(9, "LoRA r=8, ×2, query", 0.49),
+        ended(14, "LoRA r=6, ×2, query+value (lora_qv)", 0.48),
+        ended(4, "LoRA r=4, ×1, key", 0.47, method="lora_qv"),
+    )
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(LiveView(replace(shown_progress(), top=top, running=(), just_ended=()), height=40))
+    lines = console.export_text(styles=True).splitlines()
+    bold = [any("\x1b[1mLoRA" in line for line in lines if f" {one.number} " in line) for one in top]
+    assert bold == [True, False, False]
 
 
 def test_a_long_name_leaves_the_count_whole():

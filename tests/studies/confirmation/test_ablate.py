@@ -172,7 +172,7 @@ def test_changed_arguments_of_an_ablation_are_refused(finished: Study) -> None:
 
 def test_impossible_ablation_is_refused_and_not_recorded(tmp_path: Path, study: Study) -> None:
     with pytest.raises(ConfirmationError, match=r"trial 1 is bitfit itself\. Choose another method"):
-        study.ablate(trial=1)
+        study.ablate(trial=1, against=PublishedPoint("bitfit"))
     with pytest.raises(ConfirmationError, match="must contain the trial to ablate; got 99, it has 0 to 13"):
         study.ablate(trial=99)
     with pytest.raises(ConfirmationError, match="at least 2 seeds; got 1"):
@@ -190,6 +190,23 @@ def test_ablation_of_a_replicate_names_its_original(finished: Study) -> None:
     trials[5] = replace(trials[BEST], number=5, replicate_of=BEST)
     with pytest.raises(ConfirmationError, match=rf"got 5, which repeats {BEST}. Ablate trial {BEST}\."):
         path_entries(AblationRequest(study="reviews", trial=5), trials, space, lambda _: (np.zeros(0), np.eye(0)))
+
+
+def test_default_method_is_the_best_other_one_rediscovered_or_not(finished: Study) -> None:
+    space = SearchSpace(shape=shape_of(config_of(str(BACKBONE))), budget=600_000)
+    trials = finished.trials("reviews")
+
+    def first_with(*equal: tuple[int, str]) -> str:
+        named = {number: f"{trials[number].description} ({method})" for number, method in equal}
+        known = [replace(one, description=named.get(one.number, one.description)) for one in trials]
+        request = AblationRequest(study="reviews", trial=BEST)
+        return path_entries(request, known, space, lambda each: (np.zeros(len(each)), np.eye(len(each))))[
+            -1
+        ].contender.label
+
+    assert first_with() == "bitfit"
+    assert first_with((13, "mam_adapter")) == "mam_adapter"
+    assert first_with((BEST, "bitfit")) == "mam_adapter"
 
 
 def test_ablation_skips_steps_equal_to_earlier_ones(finished: Study) -> None:

@@ -84,6 +84,21 @@ def test_where_the_method_is_the_winner_the_best_discovery_is_compared(space, hi
     assert alone.sentences == ("The winner, trial 1, is mam_adapter itself, and nothing was discovered.",)
 
 
+def test_proposal_that_equals_a_method_is_no_discovery(space, history):
+    own = StudyPosterior(space, history)
+    best = own.best_of([one for one in own.complete if one.method is None])
+    renamed = history.changed(best.number, description="LoRA r=1, query+value (lora_qv)")
+    knowledge = StudyPosterior(space, renamed, best=best.number)
+    sentence = summary(knowledge, [])[0]
+    assert f"Trial {best.number}, the best discovery" in summary(own, [])[0]
+    assert f"trial {best.number}, the best discovery" not in sentence.lower()
+    assert f"lora_qv (trial {best.number}), the best published method" in sentence
+    question = differences(knowledge).question
+    assert question.startswith("What differs between the best discovery, trial ")
+    assert f"trial {best.number}," not in question
+    assert "and lora_qv," in question
+
+
 def test_impossible_method_is_replaced_by_the_best_published_one(knowledge):
     answer = differences(knowledge, PublishedPoint("lora_qv:r=512"))
     assert "and lora_qv:r=512" not in answer.question
