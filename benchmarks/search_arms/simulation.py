@@ -132,8 +132,8 @@ class Recommendation:
         lead: Estimated lead of the best discovery over the best published method, in points; 0 without one.
         found: Whether the interval of the lead is above 0.
         seed_deviation: Estimated standard deviation of expected scores over seeds of training, in points.
-        smallest_parameters: Number of parameters of the smallest trial that is not shown to be worse than the
-            recommended one by more than half a point.
+        smallest_parameters: Number of parameters of the smallest trial that is expected to be at most half a point
+            worse than the recommended one.
         smallest_truth: True score of that trial, in points.
     """
 
@@ -262,10 +262,8 @@ def _recommendation(
         return Estimate.of_difference(means[pair], covariance[np.ix_(pair, pair)])
 
     lead = None if None in leaders else difference(leaders)
-    by_size = sorted(complete, key=lambda one: (one.stored_parameters, one.number != best))
-    smallest = next(
-        one for one in by_size if one.number == best or 100 * difference([one.number, best]).high >= -TOLERANCE
-    )
+    near = [one for one in complete if 100 * (means[best] - means[one.number]) <= TOLERANCE]
+    smallest = min(near, key=lambda one: (one.stored_parameters, one.number != best))
     return Recommendation(
         trials=len(history),
         cost=cost,

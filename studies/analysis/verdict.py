@@ -21,8 +21,6 @@ _ALIKE = 3
 """Number of trials with one score, to the last digit, from which on nothing counts as learned."""
 
 _HALF_A_POINT, _ONE_PERCENT = 0.005, 0.01
-_MOST_COMPARED = 50
-"""Number of smaller trials whose difference to the best one is computed."""
 
 
 def verdict(ranking: Ranking, study: StudyRecord) -> str:
@@ -125,21 +123,17 @@ def _lead_of_lora(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
 
 
 def _smaller(ranking: Ranking, best: RankedTrial) -> Iterator[str]:
-    """Yield the smallest trial that is not shown to be worse than the best by more than half a point."""
+    """Yield the smallest trial that is expected to be at most half a point worse than the best."""
     of, top = ranking.estimates.of, ranking.estimates.of[best.number]
-    is_share = abs(top.mean) <= 1
-    tolerance, words = (_HALF_A_POINT, "half a point") if is_share else (_ONE_PERCENT * abs(top.mean), "1%")
-    smaller = [one for one in ranking.complete if one.stored_parameters < best.stored_parameters]
-    # no difference is less certain than the sum of both
-    near = [one for one in smaller if top.mean - of[one.number].mean - top.reach - of[one.number].reach <= tolerance]
-    for one in sorted(near, key=lambda trial: trial.stored_parameters)[:_MOST_COMPARED]:
-        lost = ranking.estimates.difference(one.number, best.number)
-        if lost.high >= -tolerance:
-            yield (
-                f"The smallest trial not shown to be worse by more than {words} is {numbered(one)} with "
-                f"{one.stored_parameters:,} parameters: {_with_interval(lost.mean, lost.reach)}."
-            )
-            return
+    tolerance, words = (_HALF_A_POINT, "half a point") if abs(top.mean) <= 1 else (_ONE_PERCENT * abs(top.mean), "1%")
+    near = [one for one in ranking.complete if of[one.number].mean >= top.mean - tolerance]
+    smallest = min(near, key=lambda trial: trial.stored_parameters)
+    if smallest.stored_parameters < best.stored_parameters:
+        lost = ranking.estimates.difference(smallest.number, best.number)
+        yield (
+            f"The smallest trial expected to be at most {words} worse is {numbered(smallest)} with "
+            f"{smallest.stored_parameters:,} parameters: {_with_interval(lost.mean, lost.reach)}."
+        )
 
 
 # ---- without estimates
