@@ -34,7 +34,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pandas as pd
 from filelock import FileLock, Timeout
-from rival_arms.setting import TASKS, Cell
+from rival_arms.setting import TASKS, TEXT_TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
 from table_arms.comparison import comparison_lines, front_lines, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
@@ -96,7 +96,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
     add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
-    add("--tasks", nargs="+", choices=tuple(TASKS), default=["banking77", "sst2", "sick", "snli"])
+    add("--tasks", nargs="+", choices=(*TASKS, *TEXT_TASKS), default=["banking77", "sst2", "sick", "snli"])
     add("--budgets", nargs="+", default=BUDGETS)
     add("--studies", type=int, default=12, metavar="N", help="studies of a table (default 12)")
     for name, (default, meaning) in SETTINGS.items():
@@ -195,7 +195,7 @@ def train_row(runner: TorchRunner, request: TrialRequest, *, test: int, metric: 
         "rung_steps": [one.step for one in rungs],
         "rung_scores": [one.score for one in rungs],
         "rung_losses": [one.metrics["validation_loss"] for one in rungs],
-        "test_score": of_test.metrics[metric],
+        "test_score": pack.objective.score(of_test.metrics),
         "test_examples": len(of_test.examples),
         "seconds": seconds,
         "processor_seconds": processor_seconds,

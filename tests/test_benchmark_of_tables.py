@@ -95,6 +95,23 @@ def test_interrupted_tables_continue_to_the_same_rows(load, data, tiny_backbone,
         }
 
 
+def test_rows_of_tasks_with_texts_score_by_the_loss(load, tmp_path, tiny_backbone):
+    (tmp_path / "e2e_nlg").mkdir()
+    for split, target in (("train", "human_reference"), ("validation", "references"), ("test", "references")):
+        texts = [f"{split} {WORDS[at % 5]} {at}" for at in range(12)]
+        rows = [{"meaning_representation": one, target: one if split == "train" else [one, "or not"]} for one in texts]
+        (tmp_path / "e2e_nlg" / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    tables = load("tables")
+    arguments = arguments_of(load, tmp_path, tiny_backbone("t5_gated"), TINY.replace("banking77", "e2e_nlg"))
+    tables.train(arguments)
+    rows = tables.read_rows(arguments.output)
+    assert [row["failure"] for row in rows] == [None] * 5
+    for row in rows:
+        assert row["score"] == pytest.approx(-row["validation_loss"], rel=1e-6)
+        assert row["score_error"] == pytest.approx(row["validation_loss_error"])
+        assert row["test_score"] < 0
+
+
 def test_files_of_other_settings_or_backbones_are_refused(load, data, tiny_backbone):
     tables = load("tables")
     options = f"{TINY} --space 0 --repeated 0"

@@ -26,6 +26,18 @@ TASKS: dict[str, dict[str, object]] = {
     "sick": {"kind": "regression", "metric": "pearson", "text": ["premise", "hypothesis"], "label": "relatedness"},
 }
 
+# the same of tasks of a backbone that generates
+TEXT_TASKS: dict[str, dict[str, object]] = {
+    "e2e_nlg": {
+        "kind": "data_to_text",
+        "metric": "loss",
+        "metrics": ["loss"],
+        "source": "meaning_representation",
+        "target": "human_reference",
+        "references": "references",
+    },
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
@@ -61,7 +73,7 @@ class Cell:
     @property
     def task_keys(self) -> dict[str, object]:
         """Section ``task`` of the study file."""
-        keys = {**TASKS[self.task], "examples": {"validation": self.validation}}
+        keys = {**(TASKS | TEXT_TASKS)[self.task], "examples": {"validation": self.validation}}
         return keys if "name" in keys else {**keys, "folder": str(self.data.absolute())}
 
     @cached_property
