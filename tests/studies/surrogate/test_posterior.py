@@ -195,7 +195,7 @@ def test_widening_scales_deviations_alone(encoding, history, count, factor):
         np.testing.assert_allclose(found[1], factor**power * expected[1], rtol=1e-9)
 
 
-def test_estimates_where_most_trials_have_one_score_are_no_surer_than_the_scores_allow(encoding, trials):
+def test_estimates_stay_wide_where_most_trials_have_one_score(encoding, trials):
     low = [one.changed(readings=[replace(each, score=0.0) for each in one.readings]) for one in trials[:18]]
     posterior = SurrogateFitter(encoding.features_of).integrated_posterior(history_of([*low, *trials[18:]], error=0.0))
     means, deviations = posterior.predict([encoding.features_of(one) for one in trials])
