@@ -190,7 +190,7 @@ def test_no_spread_is_below_the_noise():
         ([0.7] * 8, 1e-9),
     ],
 )
-def test_spread_where_the_middle_half_is_alike(scores, spread):
+def test_spread_of_scores_most_of_which_are_equal(scores, spread):
     found = full_scale(scales_of(scores_with(scores, 0.0, [0.0] * len(scores)))).spread
     assert found == pytest.approx(spread, rel=1e-3)
 
