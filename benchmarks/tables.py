@@ -164,12 +164,11 @@ def request_of(cell: Cell, row: PlannedRow, rung: int) -> TrialRequest:
     return replace(request, plan=replace(request.plan, evaluate_at_steps=steps, rung_examples=rung))
 
 
-def train_row(runner: TorchRunner, request: TrialRequest, *, test: int, metric: str) -> dict[str, Any]:
+def train_row(runner: TorchRunner, request: TrialRequest, *, test: int) -> dict[str, Any]:
     """Train a trial alone and return the measured columns of its row.
 
     Args:
         test: Number of test examples.
-        metric: Name of the score among the metrics.
     """
     pack = runner.open_pack(1)
     began = time.process_time()
@@ -188,7 +187,7 @@ def train_row(runner: TorchRunner, request: TrialRequest, *, test: int, metric: 
     losses = Evidence.of(last.examples.negated_losses)
     return {
         "score": last.score,
-        "score_error": score_error(last, metric),
+        "score_error": score_error(last, pack.objective.metric),
         "validation_loss": last.metrics["validation_loss"],
         "validation_loss_error": losses.standard_error,
         "validation_examples": losses.examples,
@@ -277,7 +276,7 @@ def new_rows(
             "identity": json.dumps(identity),
             "versions": ", ".join(f"{name} {version(name)}" for name in ("deltaspace", "torch", "transformers")),
             "failure": None,
-            **train_row(runner, request, test=arguments.test, metric=task.metric),
+            **train_row(runner, request, test=arguments.test),
         }
     runner.close()
 

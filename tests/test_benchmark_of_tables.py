@@ -143,11 +143,11 @@ def test_a_row_scores_as_the_trial_of_a_study(load, data, tiny_backbone):
         row = tables.PlannedRow(number=record.number, kind="space", candidate=candidate)
         request = tables.request_of(cell, row, arguments.rung)
         assert request.seed == record.seed
-        found = tables.train_row(runner, request, test=8, metric="accuracy")
+        found = tables.train_row(runner, request, test=8)
         assert found["score"] == record.score
         assert found["rung_steps"] == [2, 4, 6]
         assert (found["validation_examples"], found["test_examples"]) == (10, 8)
-        again = tables.train_row(runner, replace(request, trial=99), test=8, metric="accuracy")
+        again = tables.train_row(runner, replace(request, trial=99), test=8)
         assert again["test_score"] == found["test_score"]
 
 

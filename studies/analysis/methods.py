@@ -1,6 +1,7 @@
 """Published methods among the trials of a study, also where the search proposed one itself."""
 
 import re
+from collections.abc import Iterable
 from typing import Protocol
 
 from search_space.published import METHODS
@@ -41,6 +42,11 @@ def method_name(trial: DescribedTrial) -> str:
 def is_plain_lora(trial: DescribedTrial) -> bool:
     """Return whether a trial is LoRA at the targets of a published method."""
     return str(method_of(trial)).startswith(_PLAIN_LORA)
+
+
+def first_other_method(trials: Iterable[DescribedTrial], own: str | None) -> str | None:
+    """Return the published method of the first trial that is one, but for ``own``; None if there is none."""
+    return next((method for method in map(method_of, trials) if method not in (None, own)), None)
 
 
 def numbered(trial: RankedTrial) -> str:

@@ -8,7 +8,7 @@ from search_space.space.space import Candidate, SearchSpace
 from studies.analysis.baselines import baseline, best_first, candidate_of_trial
 from studies.analysis.discover.between import Between, Joint
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
-from studies.analysis.methods import method_of
+from studies.analysis.methods import first_other_method, method_of
 from studies.confirmation.contenders import ContenderEntry, entry_of
 from studies.confirmation.request import AGAINST, AblationRequest
 from studies.errors import ConfirmationError
@@ -49,8 +49,7 @@ def path_entries(
             f"the trial to ablate must repeat no other trial; got {last.number}, which repeats {last.replicate_of}. "
             f"Ablate trial {last.replicate_of}."
         )
-    others = (method_of(trial) for trial in best if method_of(trial) != method_of(last))
-    against = request.against or PublishedPoint(next(filter(None, others), AGAINST[0]))
+    against = request.against or PublishedPoint(first_other_method(best, method_of(last)) or AGAINST[0])
     first = baseline(against, best, trials, space)
     begin = candidate_of_trial(first, space) if isinstance(first, TrialRecord) else first
     between = Between(begin, candidate_of_trial(last, space), space, joint)

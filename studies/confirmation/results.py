@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from studies.analysis.frames import frame
-from studies.analysis.methods import method_of
+from studies.analysis.methods import first_other_method, method_of
 from studies.analysis.ranks import ranking_of
 from studies.confirmation.statistics import ALPHA, LEVEL, Spread, spread
 from studies.confirmation.verdicts import Comparison, ConfirmationVerdict, compare, least_seeds
@@ -193,7 +193,7 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
     ended = sum(trial.state.is_terminal for trial in trials)
     baselines = {one.label: one.scores for one in contenders[1:] if one.baselines}
     ranking = ranking_of(ledger, ledger.study(record.study))
-    best, own = None if ranking.best is None else ranking.best.number, contenders[0].method
+    best = None if ranking.best is None else ranking.best.number
     return ConfirmationResult(
         name=study.name,
         study=record.study,
@@ -206,7 +206,7 @@ def confirmation_result(ledger: Ledger, name: str) -> ConfirmationResult:
         comparisons=compare(contenders[0].scores, baselines) if ended == len(trials) else (),
         left_out=tuple(record.left_out.items()),
         newer_winner=None if best == record.winner.trial else best,
-        best_published=next(filter(None, (method_of(one) for one in ranking.complete if method_of(one) != own)), None),
+        best_published=first_other_method(ranking.complete, contenders[0].method),
     )
 
 

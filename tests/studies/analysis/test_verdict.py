@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.shown_progress import ended
 
 from studies.analysis.estimates import NO_ESTIMATES, Estimates
+from studies.analysis.methods import first_other_method
 from studies.analysis.ranks import Ranking, mean_scores, ranking_of
 from studies.analysis.verdict import closing, verdict
 from studies.ledger.ledger import Ledger
@@ -232,3 +234,10 @@ def test_discoveries_that_ran_to_the_end_are_counted(ranking: Ranking, verdict_o
     assert "1 of 4 discoveries ran to the end; 2 were pruned and 1 failed." in text
     assert "Beside them 2 trials of published methods have ended." in text
     assert "; 1 was pruned. Beside them 1 trial of" in verdict_of(few, trials=(found, pruned, published))
+
+
+@pytest.mark.parametrize(("own", "expected"), [(None, "lora_qv"), ("lora_qv", "bitfit"), ("bitfit", "lora_qv")])
+def test_first_other_method_may_be_a_proposal_that_equals_it(own: str | None, expected: str) -> None:
+    trials = [ended(2, "LoRA r=8, key", 0.6), ended(1, "LoRA r=8, query+value (lora_qv)", 0.5)]
+    assert first_other_method([*trials, ended(0, "bias", 0.4, method="bitfit")], own) == expected
+    assert first_other_method(trials, "lora_qv") is None

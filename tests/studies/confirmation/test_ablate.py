@@ -200,9 +200,8 @@ def test_default_method_is_the_best_other_one_rediscovered_or_not(finished: Stud
         named = {number: f"{trials[number].description} ({method})" for number, method in equal}
         known = [replace(one, description=named.get(one.number, one.description)) for one in trials]
         request = AblationRequest(study="reviews", trial=BEST)
-        return path_entries(request, known, space, lambda each: (np.zeros(len(each)), np.eye(len(each))))[
-            -1
-        ].contender.label
+        *_, first = path_entries(request, known, space, lambda each: (np.zeros(len(each)), np.eye(len(each))))
+        return first.contender.label
 
     assert first_with() == "bitfit"
     assert first_with((13, "mam_adapter")) == "mam_adapter"
