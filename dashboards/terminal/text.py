@@ -86,7 +86,8 @@ def estimate_text(estimate: float | None, high: float | None) -> str:
     if estimate is None or high is None:
         return "-"
     reach = f"{high - estimate:.4f}"
-    return f"{estimate:.4f} ± {reach}" if float(reach) else f"{estimate:.4f}"
+    mean = f"{estimate:z.4f}"  # without the sign of -0.0000
+    return f"{mean} ± {reach}" if float(reach) else mean
 
 
 def state_text(state: TrialState, reason: str | None = None) -> str:

@@ -20,6 +20,8 @@ WORDS = {"parameters": "parameters", "extra_flops": "extra FLOPs"}
 _ALIKE = 3
 """Number of trials with one score, to the last digit, from which on nothing counts as learned."""
 
+_LEARN_MORE = "Raise training.steps; where a label is rare, add examples of it to train."
+
 _HALF_A_POINT, _ONE_PERCENT = 0.005, 0.01
 
 
@@ -57,11 +59,11 @@ def _no_result_line(ranking: Ranking, metric: str) -> str:
     ran = f"all {len(complete)} trials that ran to the end"
     scores = [ranking.scores[trial.number] for trial in complete]
     if ranking.is_constant:
-        return f"Nothing was learned: {ran} predict a constant; the best has {scores[0]:.4f} {metric}."
+        return f"Nothing was learned: {ran} predict a constant; the best has {scores[0]:.4f} {metric}. {_LEARN_MORE}"
     if len({*scores}) == 1:
         alike = f"{ran} have the same {metric}, {scores[0]:.4f}"
         if ranking.is_constant is None:
-            return f"Nothing was learned: {alike}, as constant predictions have."
+            return f"Nothing was learned: {alike}, as constant predictions have. {_LEARN_MORE}"
         return (
             f"Nothing can be told apart: {alike}. A harder task or more validation examples would show who is better."
         )

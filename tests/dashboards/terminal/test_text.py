@@ -25,6 +25,7 @@ def test_a_score_of_a_trial_that_did_not_complete_names_its_step():
 def test_an_estimate_without_an_error_has_no_interval():
     assert estimate_text(0.0598, 0.0702) == "0.0598 ± 0.0104"
     assert estimate_text(0.0598, 0.0598) == estimate_text(0.0598, 0.05984) == "0.0598"
+    assert estimate_text(-1e-9, 1e-9) == "0.0000"
 
 
 def test_rung_score_has_error_of_the_examples_measured_there():

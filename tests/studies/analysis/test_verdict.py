@@ -54,7 +54,7 @@ def with_scores(ranking: Ranking, trials: Sequence[RankedTrial], **changes: obje
 def test_equal_scores_are_described_as_constant_predictions(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     assert verdict_of(complete(ranking, 0.5092, 0.5092, 0.5092)) == (
         "Nothing was learned: all 3 trials that ran to the end have the same accuracy, 0.5092, as constant predictions "
-        "have."
+        "have. Raise training.steps; where a label is rare, add examples of it to train."
     )
 
 
@@ -186,7 +186,8 @@ def test_launch_ends_with_the_score_to_expect_on_new_examples(ranking: Ranking) 
 def test_verdict_finds_constant_predictions_of_any_score(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     text = verdict_of(complete(ranking, 0.52, 0.51, 0.5), is_constant=True)
     assert text == (
-        "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy."
+        "Nothing was learned: all 3 trials that ran to the end predict a constant; the best has 0.5200 accuracy. "
+        "Raise training.steps; where a label is rare, add examples of it to train."
     )
 
 
