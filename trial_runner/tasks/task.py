@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from search_space.field_types import Distinct, Integer, Name, Number, Size, Text, choice
+from search_space.field_types import Distinct, Integer, Name, Number, Size, Text
 from trial_runner.errors import TaskError
 from trial_runner.files import expanded
-from trial_runner.tasks.metrics import METRICS
 
 KEYS_ARE_KNOWN = ConfigDict(extra="forbid", validate_default=True)
 
@@ -106,7 +105,6 @@ def _named(key: str) -> BeforeValidator:
 
 
 Columns = Annotated[tuple[Text, ...], BeforeValidator(_split_once), Field(min_length=1, max_length=2)]
-MetricName = Annotated[str, AfterValidator(lambda name: choice(name, METRICS))]
 _SplitName = Annotated[SplitName, BeforeValidator(_split_name)]
 
 
@@ -269,8 +267,8 @@ class Task:
     instruction: Text | None = None
     languages: tuple[Text, Text] | None = None
     splits: dict[Literal["train", "validation", "test"], _SplitName] = field(default_factory=dict)
-    metric: MetricName = "accuracy"
-    metrics: Annotated[tuple[MetricName, ...], Distinct] = ()
+    metric: str = "accuracy"
+    metrics: Annotated[tuple[str, ...], Distinct] = ()
     max_tokens: Annotated[Integer, Field(ge=8)] = 64  # room for the special tokens of a pair and a token of each text
     max_target_tokens: Annotated[Integer, Field(ge=4)] = 64  # a token of text beside the special tokens around it
     label_smoothing: Annotated[Number, Field(ge=0, lt=1)] = 0.0

@@ -241,7 +241,7 @@ QUESTIONS = {"kind": "question_answering", "folder": "."}
     ("task", "line"),
     [
         ({"kind": "translatoin"}, "task.kind: must be 'classification', 'regression', 'summarisation', "),
-        ({"metric": "blue"}, "task.metric: must be among accuracy, f1, .* got 'blue'; did you mean 'bleu'"),
+        ({"metric": "blue"}, "task: metric of a translation task must be one of bleu, .* 'blue'. Did you mean 'bleu'"),
         ({"metric": "rouge1"}, "task: metric of a translation task must be one of bleu, .* got 'rouge1'"),
         ({"questions": {"question": "q"}}, "task: must not have questions, because its kind is translation"),
         ({"max_target_tokens": 3}, "task.max_target_tokens: must be at least 4; got 3"),
