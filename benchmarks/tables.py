@@ -36,7 +36,8 @@ import pandas as pd
 from filelock import FileLock, Timeout
 from rival_arms.setting import TASKS, TEXT_TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
-from table_arms.comparison import comparison_lines, front_lines, seed_deviation
+from table_arms.comparison import comparison_lines, front_lines
+from table_arms.noise import at_best_rates, example_error, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
 from table_arms.searches import portfolio_lines, search_lines
 
@@ -321,7 +322,7 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
-    """Yield the tables with enough rows for a study."""
+    """Yield the tables with enough rows for a study, each with the noise of its task."""
     shape = shape_of(config_of(backbone))
     of_table: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
@@ -329,8 +330,10 @@ def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
             of_table.setdefault((row["task"], row["budget"]), []).append(row)
     for (task, share), scored in of_table.items():
         if len(scored) >= TRIALS:
+            of_task = at_best_rates([row for (name, _), table in of_table.items() if name == task for row in table])
+            noise = {"seed_deviation": seed_deviation(of_task) or 0.0, "example_error": example_error(of_task)}
             budget = budget_parameters(read_budget(share), shape.parameters)
-            yield Table(task=task, share=share, rows=scored, shape=shape, budget=budget)
+            yield Table(task=task, share=share, rows=scored, shape=shape, budget=budget, **noise)
 
 
 def main() -> None:
@@ -340,8 +343,8 @@ def main() -> None:
         train(arguments)
     rows, settings = read_rows(arguments.output), {name: getattr(arguments, name) for name in SETTINGS}
     if arguments.command in SIMULATIONS:
-        rows = [row for row in rows if row["task"] in arguments.tasks and row["budget"] in arguments.budgets]
-        tables = list(tables_of(rows, arguments.backbone))
+        asked = {*product(arguments.tasks, arguments.budgets)}
+        tables = [one for one in tables_of(rows, arguments.backbone) if (one.task, one.share) in asked]
         lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     else:
         lines = (*lines_of(rows), "", *comparison_lines(rows), "", *front_lines(rows))

@@ -19,21 +19,23 @@ SETTINGS = {"steps": 200, "validation": 400, "rung": 256}
 DRAWN = [SearchSpace(shape=SHAPE, budget=BUDGET).suggest(RandomTrial(seed)) for seed in range(60)]
 
 
-def table_of(load: Any, gap_of_seeds: float = 0.0, task: str = "sick", failed: int = 0) -> Any:
-    """Return a table whose scores are 0.6, or 0.8 where attention has no edits, with one pair of seeds.
+def table_of(load: Any, of_seeds: float = 0.0, of_examples: float = 0.0, task: str = "sick", failed: int = 0) -> Any:
+    """Return a table whose scores are 0.6, or 0.8 where attention has no edits.
 
     Args:
+        of_seeds: Standard deviation of scores over seeds, in points.
+        of_examples: Standard error of scores over other examples, in points.
         failed: Number by which numbers of rows of failed trainings can be divided; 0 for none.
     """
 
-    def row(number: int, repeats: int | None = None, gap: float = 0.0) -> dict[str, Any]:
-        candidate = DRAWN[number if repeats is None else repeats]
-        score = 0.6 + 0.2 * (not candidate.configuration.attention) + (number % 5) / 100 + gap
+    def row(number: int) -> dict[str, Any]:
+        candidate = DRAWN[number]
+        score = 0.6 + 0.2 * (not candidate.configuration.attention) + (number % 5) / 100
         score = 0.05 if failed and number % failed == 0 else score
         return {
             "budget": "400000",
             "number": number,
-            "repeats": repeats,
+            "repeats": None,
             "configuration": json.dumps(configuration_to_json(candidate.configuration)),
             "attention_learning_rate": candidate.attention_learning_rate,
             "ffn_learning_rate": candidate.ffn_learning_rate,
@@ -44,8 +46,8 @@ def table_of(load: Any, gap_of_seeds: float = 0.0, task: str = "sick", failed: i
         }
 
     rows = [row(number) for number in range(len(DRAWN))]
-    rows.append(row(len(DRAWN), 0, gap_of_seeds))
-    return load("table_arms.pruning").Table(task=task, share="400000", rows=rows, shape=SHAPE, budget=BUDGET)
+    noise = {"seed_deviation": of_seeds, "example_error": of_examples}
+    return load("table_arms.pruning").Table(task=task, share="400000", rows=rows, shape=SHAPE, budget=BUDGET, **noise)
 
 
 def truth_of(load: Any, **options: Any) -> Any:
@@ -63,14 +65,25 @@ def test_forests_predict_scores_from_structure(load):
 
 
 @pytest.mark.slow
-def test_pairs_of_seeds_divide_residuals_between_structure_and_trial(load):
-    certain, noisy = truth_of(load), truth_of(load, gap_of_seeds=0.5)
+def test_noise_divides_residuals_between_structure_examples_and_trial(load):
+    certain, noisy = truth_of(load), truth_of(load, of_seeds=50.0)
     one = DRAWN[0]
     trained = {trial: certain.measured(one, 7, trial)[0] for trial in "abcdef"}
-    assert set(trained.values()) == {certain.expected(one, 7)[0]}  # equal scores of the pair: seeds differ by nothing
+    assert set(trained.values()) == {certain.expected(one, 7)[0]}
     assert noisy.expected(one, 7)[0] == noisy.predicted(one)[0]  # seeds differ by more than all residuals
     assert len({noisy.measured(one, 7, trial)[0] for trial in "abcdef"}) > 1
     assert noisy.measured(one, 7, "a")[0] == noisy.measured(one, 7, "a")[0]
+    of_examples = truth_of(load, of_examples=50.0)  # all trials have it, and the true score has not
+    (shared,) = {of_examples.measured(one, 7, trial)[0] for trial in "abcdef"}
+    assert of_examples.expected(one, 7)[0] == of_examples.predicted(one)[0] != shared
+    drawn = [of_examples.measured(one, 7, "a")[0] - of_examples.expected(one, 7)[0] for one in DRAWN]
+    half = truth_of(load, of_examples=100 * np.std(drawn) / 2**0.5)
+    assert residuals_of(half) / residuals_of(certain) == pytest.approx(0.5**0.5, abs=0.15)
+
+
+def residuals_of(truth: Any) -> float:
+    """Return the standard deviation of true scores of a candidate over tasks, in the mean of some candidates."""
+    return float(np.mean([np.std([truth.expected(one, seed)[0] for seed in range(200)]) for one in DRAWN[:20]]))
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ SIZES = "--steps 8 --batch 4 --validation 10 --rung 6 --test 8 --lora 2 --space 
 TINY = f"--tasks banking77 --budgets 400 {SIZES}"
 WORDS = ("lost card", "new card", "send money", "exchange rate", "close account")
 TIMES = ("seconds", "processor_seconds", "steps_per_second")
+EXAMPLES = {"validation_examples": 400, "test_examples": 400}
+RATES = {"attention_learning_rate": None, "ffn_learning_rate": 2e-3}
 
 
 def arguments_of(load: Any, folder: Path, backbone: Path, options: str = "") -> Any:
@@ -166,11 +168,50 @@ def test_expected_scores_shrink_noise_and_keep_certain_ones(load):
     draw = np.random.default_rng(0)
     true = np.concatenate([draw.normal(80, 1, 60), [20.0, 25.0]])  # two failed trainings do not widen the others
     noisy = true + draw.normal(0, 2, len(true))
-    drawn = np.mean([expected_scores(noisy, [2.0] * len(true), draw) for _ in range(50)], axis=0)
+    drawn = np.mean([expected_scores(noisy, 2.0, draw) for _ in range(50)], axis=0)
     assert np.square(drawn - true)[:60].mean() < 0.5 * np.square(noisy - true)[:60].mean()
     assert max(drawn) < max(noisy) - 1
-    certain = expected_scores(noisy, [1e-1] * len(true), draw)
+    certain = expected_scores(noisy, 0.1, draw)
     assert certain == pytest.approx(noisy, abs=0.7)
+
+
+def test_errors_of_examples_leave_out_what_rows_of_a_table_share(load):
+    noise = load("table_arms.noise")
+    draw = np.random.default_rng(0)
+    counts = {"validation_examples": 100, "test_examples": 400}
+
+    def table(budget: str, shared: float, rows: int) -> list[dict[str, Any]]:
+        true, validation, test = (draw.normal(0, deviation, rows) / 100 for deviation in (5, 2, 1))
+        scores = zip(true + validation + shared, true + test, strict=True)
+        return [{"budget": budget, "score": one, "test_score": other} | counts for one, other in scores]
+
+    assert noise.example_error([*table("0.1%", 0.3, 900), *table("0.5%", -0.2, 900)]) == pytest.approx(2, rel=0.1)
+    rows = [{"budget": "0.1%", "score": 0.5, "test_score": test} | counts for test in (0.5, 0.52)]
+    assert noise.example_error(rows) == pytest.approx((2 * 0.8) ** 0.5)  # a variance of 2, four fifths of it
+    seeds = [{"number": number, "repeats": None} for number in (0, 1)]
+    seeds[1]["repeats"] = 0
+    both = [row | seed for row, seed in zip(rows, seeds, strict=True)]
+    both[1]["score"] = both[0]["score"] + 0.02  # a variance of 2 over seeds; the test scores differ as much
+    assert noise.noise_of(both) == pytest.approx(2**0.5)
+
+
+def test_lora_is_compared_at_the_best_decade_of_its_rates(load):
+    at_best_rates = load("table_arms.noise").at_best_rates
+
+    def row(score: float, rate: float, kind: str = "lora", **given: Any) -> dict[str, Any]:
+        columns = {"task": "sick", "budget": "0.1%", "repeats": None, "attention_learning_rate": None}
+        return {**columns, "kind": kind, "score": score, "ffn_learning_rate": rate} | given
+
+    low = [row(0.5, 6e-4) for _ in range(4)]  # the middle decade is 6.3e-4 to 6.3e-3
+    good = [row(0.6, 6.4e-4), *(row(0.6, 2e-3) for _ in range(3))]
+    split = row(0.7, 6e-3, ffn_learning_rate=None, attention_learning_rate=6e-3)
+    high = [row(0.9, 7e-3), *(row(0.1, 1.9e-2) for _ in range(3))]  # the highest score is beside failed ones
+    others = [row(0.3, 2e-4, kind="space"), row(0.3, 2e-2, kind="space")]
+    again = [row(0.2, 2e-3, repeats=4), row(0.99, 2e-4, repeats=0)]  # a second seed is at the rate of the first
+    kept = [*good, split, *others, again[0]]
+    assert at_best_rates([*low, *good, split, *high, *others, *again]) == kept
+    few = [row(0.6, 2e-3, budget="0.5%") for _ in range(4)]  # too few to compare
+    assert at_best_rates([*low, *good, split, *high, *others, *again, *few, row(0.4, 1e-3, task="snli")]) == kept
 
 
 def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
@@ -178,9 +219,9 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
     monkeypatch.setattr(comparison, "DRAWS", 20)
 
     def row(number: int, kind: str, score: float, stored: int, repeats: int | None = None) -> dict[str, Any]:
-        columns = {"task": "sick", "budget": "0.1%", "score_error": 1e-4, "failure": None, "test_score": score - 0.1}
+        columns = {"task": "sick", "budget": "0.1%", "failure": None, "test_score": score - 0.1}
         given = {"number": number, "kind": kind, "score": score, "stored_parameters": stored, "repeats": repeats}
-        return {**columns, **given}
+        return {**columns, **given, **EXAMPLES, **RATES}
 
     rows = [row(at, "lora", 0.6 + at / 100, 900) for at in range(6)]
     rows += [row(6 + at, "space", 0.7 + at / 100, 100 * at) for at in range(6)]
@@ -194,10 +235,12 @@ def test_kinds_are_compared_by_expected_scores_in_points(load, monkeypatch):
     assert columns[7:10] == ["53.0", "63.0", "0"]
     # of six scores one point apart the quartiles are 1.25 and 3.75 above the lowest
     assert [float(one) for one in columns[10:13]] == pytest.approx([0.0, 2.5 / 1.349, 2.5 / 1.349], abs=0.2)
-    fewer = [one | {"budget": "0.5%", "score": one["score"] - (one["kind"] == "space") / 10} for one in rows]
+    lower = [(one, (one["kind"] == "space") / 10) for one in rows]
+    scores = ("score", "test_score")
+    fewer = [one | {"budget": "0.5%"} | {name: one[name] - less for name in scores} for one, less in lower]
     last = list(comparison.comparison_lines([*rows, *fewer, row(12, "lora", 0.6 + 1e-4, 900, 0)]))[-1]
     of_best, of_five = (float(last.split("|")[place].split("±")[0]) for place in (6, 8))
-    assert (of_best, of_five) == pytest.approx((5.0, 10.0), abs=0.2)  # +10 and 0; on test unchanged
+    assert (of_best, of_five) == pytest.approx((5.0, 5.0), abs=0.2)  # means of +10 and 0
 
 
 def test_kinds_with_more_rows_have_no_advantage(load):
@@ -219,9 +262,11 @@ def test_budgets_of_a_task_are_compared_with_lora_at_the_largest(load, monkeypat
 
     def row(budget: str, kind: str, score: float, stored: int, **given: Any) -> dict[str, Any]:
         number = given.pop("number", 10 * stored)
-        columns = {"task": "sick", "score_error": 1e-4, "failure": None, "test_score": score - 0.1, "repeats": None}
+        columns = {"task": "sick", "failure": None, "test_score": score - 0.1, "repeats": None}
         return {
             **columns,
+            **EXAMPLES,
+            **RATES,
             "budget": budget,
             "kind": kind,
             "score": score,

@@ -1,6 +1,5 @@
 """Comparison of LoRA with the whole space, by the expected scores behind the noisy ones of a table."""
 
-import math
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from search_arms.intervals import with_interval
 
+from table_arms.noise import FEWEST, at_best_rates, noise_of, seed_deviation
 from table_arms.shrinkage import expected_scores
 
 TIE = 0.5
@@ -21,7 +21,7 @@ DRAWS = 400
 """Number of draws from the posterior of expected scores."""
 
 _FIVE = 5
-"""Number of rows with the highest scores that are compared on test, and the fewest of a compared group."""
+"""Number of rows with the highest scores that are compared on test."""
 
 _QUARTILES = 1.349
 """Distance of the quartiles of a normal variable, in standard deviations."""
@@ -32,7 +32,8 @@ NAMES = {"lora": "LoRA", "space": "whole space"}
 def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each table with rows of both kinds and pairs of seeds, about expected scores in points.
 
-    An expected score is that over seeds and examples. Its noise is that of the pairs of the task and of the examples.
+    LoRA is that at its best rates; see `at_best_rates`.
+    An expected score is that over seeds and examples; its noise is `noise_of` the task.
     The best of a kind is the mean of the highest, over draws from the posterior; the difference has a 95% interval. Of
     both kinds equally many random rows take part in a draw. The last columns are the standard deviation over seeds, and
     of the expected scores of each kind, by their quartiles. The last line has the mean differences of all tables.
@@ -41,16 +42,18 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     columns = "best LoRA | best of the space | space less LoRA | five best on test: LoRA | space | smallest"
     yield f"| task | budget | rows | {columns} | over seeds | LoRA | space |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
-    scored = [row for row in rows if row["failure"] is None]
+    scored = at_best_rates([row for row in rows if row["failure"] is None])
     differences: list[tuple[float, float]] = []
     for task, budget in dict.fromkeys((row["task"], row["budget"]) for row in scored):
-        deviation = seed_deviation([row for row in scored if row["task"] == task])
+        of_task = [row for row in scored if row["task"] == task]
+        deviation = seed_deviation(of_task)
         firsts = [row for row in scored if (row["task"], row["budget"], row["repeats"]) == (task, budget, None)]
         kinds = {kind: [row for row in firsts if row["kind"] == kind] for kind in NAMES}
         count = min(map(len, kinds.values()))
-        if deviation is None or count < _FIVE:
+        if deviation is None or count < FEWEST:
             continue
-        drawn = {kind: expected_draws(of_kind, deviation) for kind, of_kind in kinds.items()}
+        noise = noise_of(of_task)
+        drawn = {kind: expected_draws(of_kind, noise) for kind, of_kind in kinds.items()}
         best = {kind: best_of(draw, count) for kind, draw in drawn.items()}
         difference = best["space"] - best["lora"]
         means = {kind: draw.mean(axis=0) for kind, draw in drawn.items()}
@@ -73,26 +76,26 @@ def comparison_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def front_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each kind and budget of a task, about the best one beside the best LoRA of the largest budget.
 
-    Of all groups of a task equally many random rows take part. The parameters are those of the row with the highest
-    expected score, and their share of those of the LoRA. Groups of fewer than five rows are left out,
-    and budgets above the largest one with LoRA.
+    LoRA is that at its best rates. Of all groups of a task equally many random rows take part. The parameters are those
+    of the row with the highest expected score, and their share of those of the LoRA. Groups of fewer than five rows are
+    left out, and budgets above the largest one with LoRA.
     """
     yield "| task | budget | kind | rows | best | less LoRA at the largest | five best on test | parameters | share |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
-    scored = [row for row in rows if row["failure"] is None]
+    scored = at_best_rates([row for row in rows if row["failure"] is None])
     for task in dict.fromkeys(row["task"] for row in scored):
         of_task = [row for row in scored if row["task"] == task]
-        deviation = seed_deviation(of_task)
         groups: dict[tuple[float, str], list[dict[str, Any]]] = {}
         for row in of_task:
             if row["repeats"] is None:
                 groups.setdefault((-float(row["budget"].strip("%")), row["kind"]), []).append(row)
-        enough = [group for _, group in sorted(groups.items()) if len(group) >= _FIVE]
+        enough = [group for _, group in sorted(groups.items()) if len(group) >= FEWEST]
         large = list(dropwhile(lambda group: group[0]["kind"] != "lora", enough))
-        if deviation is None or len({row["budget"] for group in large for row in group}) < 2:
+        if seed_deviation(of_task) is None or len({row["budget"] for group in large for row in group}) < 2:
             continue
         count = min(map(len, large))
-        drawn = [expected_draws(group, deviation) for group in large]
+        noise = noise_of(of_task)
+        drawn = [expected_draws(group, noise) for group in large]
         best = [best_of(one, count) for one in drawn]
         winners = [group[int(one.mean(axis=0).argmax())] for group, one in zip(large, drawn, strict=True)]
         reference, largest = best[0], winners[0]["stored_parameters"]
@@ -125,24 +128,12 @@ def test_of_five(rows: Sequence[dict[str, Any]], count: int) -> float:
     return 100 * fmean(fmean(row["test_score"] for row in five) for five in best)
 
 
-def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
-    """Return the standard deviation of scores over seeds, in points; None without a pair."""
-    tables: dict[str, dict[int, float]] = {}
-    for row in rows:
-        tables.setdefault(row["budget"], {})[row["number"]] = row["score"]
-    pairs = [(row["score"], tables[row["budget"]].get(row["repeats"])) for row in rows]
-    squares = [(one - other) ** 2 / 2 for one, other in pairs if other is not None]
-    return 100 * math.sqrt(fmean(squares)) if squares else None
-
-
-def expected_draws(rows: Sequence[dict[str, Any]], deviation: float) -> NDArray[np.float64]:
+def expected_draws(rows: Sequence[dict[str, Any]], noise: float) -> NDArray[np.float64]:
     """Draw the expected scores of rows, in points, of shape (draws, rows)."""
-    scores = tuple(100 * row["score"] for row in rows)
-    errors = tuple(math.hypot(deviation, 100 * row["score_error"]) for row in rows)
-    return _expected_draws(scores, errors, DRAWS)
+    return _expected_draws(tuple(100 * row["score"] for row in rows), noise, DRAWS)
 
 
 @cache  # both comparisons take the same draws, and they take seconds
-def _expected_draws(scores: tuple[float, ...], errors: tuple[float, ...], draws: int) -> NDArray[np.float64]:
+def _expected_draws(scores: tuple[float, ...], noise: float, draws: int) -> NDArray[np.float64]:
     draw = np.random.default_rng(0)
-    return np.stack([expected_scores(scores, errors, draw) for _ in range(draws)])
+    return np.stack([expected_scores(scores, noise, draw) for _ in range(draws)])

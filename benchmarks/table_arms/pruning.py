@@ -81,6 +81,8 @@ class Table:
         task: Name of the task.
         share: Budget as it is given, such as ``0.03%``.
         budget: Budget in parameters.
+        seed_deviation: Standard deviation of scores of the task over seeds, in points.
+        example_error: Standard error of scores of the task over other examples in comparisons, in points.
     """
 
     task: str
@@ -88,6 +90,8 @@ class Table:
     rows: Sequence[Mapping[str, Any]]
     shape: BackboneShape
     budget: int
+    seed_deviation: float
+    example_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

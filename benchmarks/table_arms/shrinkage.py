@@ -17,18 +17,18 @@ _ROUNDS = 100
 """Number of rounds of EM; more would gather the prior at few points."""
 
 
-def expected_scores(scores: Sequence[float], errors: Sequence[float], draw: np.random.Generator) -> NDArray[np.float64]:
+def expected_scores(scores: Sequence[float], noise: float, draw: np.random.Generator) -> NDArray[np.float64]:
     """Draw expected scores from the posterior of a bootstrap sample of scores, in which the prior is uncertain, too.
 
     Args:
-        errors: Standard errors of the scores, each above 0.
+        noise: Standard error of each score, above 0.
 
     Returns:
         Expected scores of all given scores, of shape (scores,).
     """
-    noisy, spread = np.asarray(scores), np.asarray(errors)
+    noisy = np.asarray(scores)
     grid = np.linspace(noisy.min(), noisy.max(), _POINTS)
-    logarithms = -0.5 * ((noisy[:, None] - grid) / spread[:, None]) ** 2
+    logarithms = -0.5 * ((noisy[:, None] - grid) / noise) ** 2
     likelihoods = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     weights = draw.multinomial(len(noisy), np.full(len(noisy), 1 / len(noisy)))
     prior = uniform = np.full(_POINTS, 1 / _POINTS)

@@ -2,9 +2,9 @@
 
 The forest, which shares nothing with the model of the search, predicts the readings of a configuration from its
 structure, sizes and learning rates. A residual is that of a row in a leaf of the configuration (Meinshausen 2006,
-"Quantile Regression Forests"), so that no true score is beyond those of the table. A share of the variance of residuals
-is that between seeds, by the pairs of the table; a reading has such a part of its own. The other share belongs to the
-structure, is the same in all its trials, and is part of its true score.
+"Quantile Regression Forests"), so that no true score is beyond those of the table. The variance of residuals has three
+shares. That over seeds is drawn for each trial. That over examples is drawn for each structure, and is the same in all
+its trials, which are measured on the same examples, but is no part of its true score. The rest is.
 """
 
 import json
@@ -29,7 +29,6 @@ from studies.records import TrialRecord
 from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
 from studies.surrogate.features import SideStructure
-from table_arms.comparison import seed_deviation
 from table_arms.pruning import Table, candidate_of
 from trial_runner.requests import Reading
 
@@ -73,7 +72,7 @@ class TableTruth:
         """Fit the forest.
 
         Args:
-            table: Table with pairs of seeds.
+            table: Table.
             settings: Settings of its rows.
         """
         self.table = table
@@ -91,8 +90,8 @@ class TableTruth:
         self._leaves = self._forest.apply(features)
         variance = float((columns - self._forest.oob_prediction_)[:, 0].var())
         self.explained = 1 - variance / float(columns[:, 0].var())
-        deviation = (seed_deviation(table.rows) or 0.0) / 100
-        self._of_seeds = min(1.0, deviation**2 / variance)
+        shares = [(points / 100) ** 2 / variance for points in (table.seed_deviation, table.example_error)]
+        self._of_seeds, self._of_examples = (share / max(1.0, sum(shares)) for share in shares)
         self._found: dict[str, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
 
     @cached_property
@@ -107,15 +106,15 @@ class TableTruth:
         return self._of_forest(candidate)[0]
 
     def expected(self, candidate: Candidate, seed: int) -> NDArray[np.float64]:
-        """Return the expected readings of a candidate on the task of a seed; see `predicted`."""
-        structure = json.dumps(configuration_to_json(candidate.configuration), sort_keys=True)
-        own = self._residual(candidate, seed, "structure", structure)
-        return self.predicted(candidate) + math.sqrt(1 - self._of_seeds) * own
+        """Return the expected readings of a candidate on any examples of the task of a seed; see `predicted`."""
+        own = self._residual(candidate, seed, "structure", _structure_of(candidate))
+        return self.predicted(candidate) + math.sqrt(max(0.0, 1 - self._of_seeds - self._of_examples)) * own
 
     def measured(self, candidate: Candidate, seed: int, trial: str) -> NDArray[np.float64]:
         """Return the readings of a trial of a candidate on the task of a seed; see `predicted`."""
-        noise = math.sqrt(self._of_seeds) * self._residual(candidate, seed, "trial", trial)
-        return self.expected(candidate, seed) + noise
+        of_seed = math.sqrt(self._of_seeds) * self._residual(candidate, seed, "trial", trial)
+        of_examples = self._residual(candidate, seed, "examples", _structure_of(candidate))
+        return self.expected(candidate, seed) + math.sqrt(self._of_examples) * of_examples + of_seed
 
     def _residual(self, candidate: Candidate, *parts: object) -> NDArray[np.float64]:
         """Draw a tree, and the difference of one of the rows in its leaf from the prediction."""
@@ -131,6 +130,10 @@ class TableTruth:
             row = self._names.transform([features_of(candidate, self.table.shape)])
             self._found[candidate.fingerprint] = self._forest.predict(row)[0], self._forest.apply(row)[0]
         return self._found[candidate.fingerprint]
+
+
+def _structure_of(candidate: Candidate) -> str:
+    return json.dumps(configuration_to_json(candidate.configuration), sort_keys=True)
 
 
 def _readings(row: Mapping[str, Any]) -> list[float]:
