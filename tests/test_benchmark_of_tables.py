@@ -175,7 +175,7 @@ def test_expected_scores_shrink_noise_and_keep_certain_ones(load):
     assert certain == pytest.approx(noisy, abs=0.7)
 
 
-def test_errors_of_examples_leave_out_what_rows_of_a_table_share(load):
+def test_errors_of_examples_leave_out_shared_difficulty(load):
     noise = load("table_arms.noise")
     draw = np.random.default_rng(0)
     counts = {"validation_examples": 100, "test_examples": 400}
