@@ -17,7 +17,6 @@ TEXTS = {"kind": "translation", **COLUMNS, "decoding": {"max_new_tokens": 20}, "
         ({"max_target_tokens": 3}, "max_target_tokens"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"label_smoothing": float("nan")}, "label_smoothing"),
-        ({"metric": "bleue"}, "metric"),
         ({"splits": {"dev": "x"}}, "splits"),
         ({"examples": {"validation": 0}}, "examples"),
         ({"examples": {"train": True}}, "examples"),
@@ -52,6 +51,7 @@ def test_a_value_that_cannot_be_is_refused_where_it_stands(changes, key):
         (CLASSES | {"folder": None, "name": "docstring"}, "known: docstrings. Did you mean 'docstrings'"),
         (CLASSES | {"text": "label"}, "beside its label column"),
         (CLASSES | {"text": ["a", "a"]}, "one or two text columns"),
+        (CLASSES | {"metric": "mcc"}, "task must be one of accuracy, f1, matthews; got 'mcc'"),
         (CLASSES | {"label": None}, "must name the columns text and label, because it is read from a folder"),
     ],
 )
