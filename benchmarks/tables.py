@@ -324,16 +324,15 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
     """Yield the tables with enough rows for a study, each with the noise of its task."""
     shape = shape_of(config_of(backbone))
-    of_table: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["failure"] is None:
-            of_table.setdefault((row["task"], row["budget"]), []).append(row)
-    for (task, share), scored in of_table.items():
-        if len(scored) >= TRIALS:
-            of_task = at_best_rates([row for (name, _), table in of_table.items() if name == task for row in table])
+    scored = [row for row in rows if row["failure"] is None]
+    compared = at_best_rates(scored)
+    for task, share in dict.fromkeys((row["task"], row["budget"]) for row in scored):
+        table = [row for row in scored if (row["task"], row["budget"]) == (task, share)]
+        if len(table) >= TRIALS:
+            of_task = [row for row in compared if row["task"] == task]
             noise = {"seed_deviation": seed_deviation(of_task) or 0.0, "example_error": example_error(of_task)}
             budget = budget_parameters(read_budget(share), shape.parameters)
-            yield Table(task=task, share=share, rows=scored, shape=shape, budget=budget, **noise)
+            yield Table(task=task, share=share, rows=table, shape=shape, budget=budget, **noise)
 
 
 def main() -> None:
