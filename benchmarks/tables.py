@@ -3,6 +3,7 @@
     python benchmarks/tables.py train --backbone FOLDER --data FOLDER --output FILE
     python benchmarks/tables.py show --output FILE
     python benchmarks/tables.py prune --backbone FOLDER --output FILE
+    python benchmarks/tables.py leads --backbone FOLDER --output FILE      leads of estimates beside those on test
     python benchmarks/tables.py search --backbone FOLDER --output FILE     simulate searches; hours
     python benchmarks/tables.py portfolio --backbone FOLDER --output FILE
 
@@ -37,6 +38,7 @@ from filelock import FileLock, Timeout
 from rival_arms.setting import TASKS, TEXT_TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
 from table_arms.comparison import comparison_lines, front_lines
+from table_arms.leads import lead_lines
 from table_arms.noise import at_best_rates, example_error, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
 from table_arms.searches import portfolio_lines, search_lines
@@ -60,7 +62,7 @@ from trial_runner.runner import TorchRunner, open_runner
 
 BUDGETS = ("0.03%", "0.1%", "0.5%")
 PARTS = 4
-SIMULATIONS = {"prune": pruning_lines, "search": search_lines, "portfolio": portfolio_lines}
+SIMULATIONS = {"prune": pruning_lines, "leads": lead_lines, "search": search_lines, "portfolio": portfolio_lines}
 SETTINGS = {  # defaults and help; the same for all rows of a file
     "steps": (200, "steps of a trial"),
     "batch": (16, "examples of a step"),

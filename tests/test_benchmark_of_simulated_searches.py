@@ -1,6 +1,7 @@
 """Searches that are simulated on tables: the truths behind tables, the portfolio, and the arms."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
+from studies.score_evidence import Estimate
 
 ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base" / "config.json"
 SHAPE = shape_of(json.loads(ROBERTA.read_text()))
@@ -111,6 +113,61 @@ def test_simulated_arms_share_their_task_and_spend_equal_steps(load, monkeypatch
             assert last.parameters <= BUDGET
     _, _, *lines = searches.search_lines([truth.table], SETTINGS, 2)
     assert [line.split("|")[4].strip() for line in lines] == list(searches.ARMS)
+
+
+def test_leads_are_sampled_with_second_seeds_of_one_in_ten(load):
+    table = table_of(load)
+    again = [table.rows[number] | {"number": 100 + number, "repeats": number} for number in range(60)]
+    both = replace(table, rows=[*again, *table.rows])
+    rows = load("table_arms.leads").sampled(both, 20, seed=0)
+    firsts, seconds = rows[:20], rows[20:]
+    assert {row["repeats"] for row in firsts} == {None}
+    assert len({row["number"] for row in firsts}) == 20
+    assert {row["repeats"] for row in seconds} < {row["number"] for row in firsts}
+    assert len(seconds) == 2
+    assert rows == load("table_arms.leads").sampled(both, 20, seed=0) != load("table_arms.leads").sampled(both, 20, 1)
+
+
+def test_estimated_leads_are_compared_with_those_on_test(load):
+    leads = load("table_arms.leads")
+    table = replace(table_of(load), seed_deviation=3.0, example_error=2.0)
+
+    def row(number: int) -> dict[str, Any]:
+        kind, score = ("space", 0.8) if number % 2 else ("lora", 0.5)
+        measured = {"score": score + number / 1000, "test_score": 0.9 if number % 2 else 0.65}
+        sizes = {"validation_examples": 400, "test_examples": 100, "rung_steps": [50, 100, 150]}
+        return {**table.rows[number], **sizes, **measured, "kind": kind}
+
+    rows = [row(number) for number in range(20)]
+    lead = leads.lead_of(table, rows, SETTINGS)
+    assert lead.estimate.mean == pytest.approx(0.3, abs=0.08)
+    assert lead.on_test == pytest.approx(0.25)
+    assert lead.test_error == pytest.approx((2 * (3**2 + (2 * 2) ** 2)) ** 0.5 / 100)  # a quarter of the examples
+    again = [one | {"number": 100 + one["number"], "repeats": one["number"]} for one in rows[:2]]
+    apart = [one | {"score": one["score"] - 0.2} for one in again]
+    deviations = [leads.lead_of(table, [*rows, *seconds], SETTINGS).estimate.deviation for seconds in (again, apart)]
+    assert deviations[0] < deviations[1]  # seeds that differ make it less certain
+
+
+def test_leads_hold_within_both_errors_and_are_counted(load, monkeypatch):
+    leads = load("table_arms.leads")
+
+    def lead(mean: float, deviation: float, on_test: float) -> Any:
+        return leads.MeasuredLead(estimate=Estimate(mean=mean, deviation=deviation), on_test=on_test, test_error=0.04)
+
+    # 1.96 standard errors of 0.05 are 0.098
+    assert [lead(0.1, 0.03, test).is_held for test in (0.003, 0.001, 0.197, 0.199)] == [True, False, True, False]
+    given = [lead(0.1, 0.03, -0.05), lead(0.1, 0.03, 0.05), lead(0.02, 0.03, -0.03), lead(0.02, 0.03, -0.01)]
+    monkeypatch.setattr(leads, "sampled", lambda table, count, seed: seed)
+    monkeypatch.setattr(leads, "lead_of", lambda table, rows, settings: given[rows])
+    short = table_of(load)
+    tables = [short, replace(short, share="0.1%", rows=short.rows[:20])]
+    _, _, *lines = leads.lead_lines(tables, SETTINGS, 4)
+    shares = "+6.00 | -1.00 | +7.00 | 0.75 | 0.50 | 0.25 |"
+    assert lines[0] == f"| sick | 400000 | 20 | {shares}"
+    assert lines[1] == f"| sick | 0.1% | 20 | {shares}"
+    assert lines[2] == "| all | 2 tables | 20 | +6.00 ± 0.00 | -1.00 ± 0.00 | +7.00 ± 0.00 | 0.75 | 0.50 | 0.25 |"
+    assert lines[3:] == [f"| sick | 400000 | 40 | {shares}"]
 
 
 @pytest.mark.parametrize(

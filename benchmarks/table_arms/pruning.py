@@ -118,18 +118,15 @@ def pruned_study(
     noise = ScoreNoise(steps=steps, examples=settings["validation"], rung_examples=settings["rung"])
     history, spent = StudyHistory(noise), 0
     for number, row in enumerate(rows):
-        history = history.added([_trial(row, number, shape)])
-        rungs = zip(row["rung_steps"][:2], row["rung_scores"], row["rung_losses"], strict=False)
-        for step, score, loss in (*rungs, (steps, row["score"], row["validation_loss"])):
-            given = {"score": score, "train_loss": loss, "metrics": {"validation_loss": loss}, "seconds": 1.0}
-            reading = Reading(trial=number, step=int(step), **given)
+        history = history.added([trial_of(row, number, shape)])
+        for reading in readings_of(row, number, steps):
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
-            if step < steps and stops(fitter, history, reading):
+            if reading.step < steps and stops(fitter, history, reading):
                 history = history.changed(number, state=TrialState.PRUNED, score=None)
                 break
         else:
-            history = history.changed(number, state=TrialState.COMPLETE, score=score)
-        spent += step
+            history = history.changed(number, state=TrialState.COMPLETE, score=reading.score)
+        spent += reading.step
     complete = [one for one in history if one.state is TrialState.COMPLETE]
     means = fitter.posterior(history).means([fitter.features(one) for one in complete])
     expected, highest = (
@@ -146,9 +143,18 @@ def candidate_of(row: Mapping[str, Any], shape: BackboneShape) -> Candidate:
     return Candidate.of(configuration_from_json(json.loads(row["configuration"])), (known[0], known[1]), shape)
 
 
-def _trial(row: Mapping[str, Any], number: int, shape: BackboneShape) -> TrialRecord:
+def trial_of(row: Mapping[str, Any], number: int, shape: BackboneShape) -> TrialRecord:
+    """Return the running trial of a row."""
     trial = new_trial(candidate_of(row, shape), shape, number=number, head_parameters=0, description="")
     return replace(trial, state=TrialState.RUNNING, proposal={})
+
+
+def readings_of(row: Mapping[str, Any], number: int, steps: int) -> Iterator[Reading]:
+    """Yield the readings of the trial of a row at a quarter, at half and at all of its steps."""
+    rungs = zip(row["rung_steps"][:2], row["rung_scores"], row["rung_losses"], strict=False)
+    for step, score, loss in (*rungs, (steps, row["score"], row["validation_loss"])):
+        metrics = {"validation_loss": loss}
+        yield Reading(trial=number, step=int(step), score=score, metrics=metrics, train_loss=loss, seconds=1.0)
 
 
 def pruning_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
