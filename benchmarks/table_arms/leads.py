@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -12,12 +12,11 @@ from search_arms.intervals import with_interval
 
 from search_space.space.space import SearchSpace
 from studies.history.history import StudyHistory
-from studies.history.noise import ScoreNoise
 from studies.records import TrialReport, TrialState
 from studies.score_evidence import Z_95, Estimate
 from studies.surrogate.encoding import Encoding
 from studies.surrogate.posterior import SurrogateFitter
-from table_arms.pruning import Table, readings_of, trial_of
+from table_arms.pruning import Table, readings_of, score_noise, trial_of
 
 CONFIGURATIONS = (20, 40)
 """Numbers of configurations of a study."""
@@ -58,11 +57,9 @@ def sampled(table: Table, count: int, seed: int) -> list[Mapping[str, Any]]:
 
 def lead_of(table: Table, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, int]) -> MeasuredLead:
     """Return the lead in a study of rows of both kinds, whose trials all ran to the end."""
-    noise = ScoreNoise(steps=settings["steps"], examples=settings["validation"], rung_examples=settings["rung"])
-    history, numbers = StudyHistory(noise), {row["number"]: number for number, row in enumerate(rows)}
+    history = StudyHistory(score_noise(settings))
     for number, row in enumerate(rows):
-        trial = replace(trial_of(row, number, table.shape), replicate_of=numbers.get(row["repeats"]))
-        history = history.added([trial])
+        history = history.added([trial_of(row, number, table.shape)])
         for reading in readings_of(row, number, settings["steps"]):
             history = history.reported(TrialReport(trial=number, attempt=1, reading=reading))
         history = history.changed(number, state=TrialState.COMPLETE, score=row["score"])

@@ -115,8 +115,7 @@ def pruned_study(
     """Run a study of rows in their order, with rungs at a quarter and at half of the steps."""
     space = SearchSpace(shape=shape, budget=budget)
     fitter, steps = SurrogateFitter(Encoding(space).features_of), settings["steps"]
-    noise = ScoreNoise(steps=steps, examples=settings["validation"], rung_examples=settings["rung"])
-    history, spent = StudyHistory(noise), 0
+    history, spent = StudyHistory(score_noise(settings)), 0
     for number, row in enumerate(rows):
         history = history.added([trial_of(row, number, shape)])
         for reading in readings_of(row, number, steps):
@@ -134,6 +133,11 @@ def pruned_study(
         for values in (means, [one.score or 0.0 for one in complete])
     )
     return PrunedStudy(steps=spent / (steps * len(rows)), test_score=expected, test_of_best_score=highest)
+
+
+def score_noise(settings: Mapping[str, int]) -> ScoreNoise:
+    """Return the precision of the readings of rows of some settings."""
+    return ScoreNoise(steps=settings["steps"], examples=settings["validation"], rung_examples=settings["rung"])
 
 
 def candidate_of(row: Mapping[str, Any], shape: BackboneShape) -> Candidate:

@@ -29,7 +29,7 @@ from studies.records import TrialRecord
 from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
 from studies.surrogate.features import SideStructure
-from table_arms.pruning import Table, candidate_of
+from table_arms.pruning import Table, candidate_of, score_noise
 from trial_runner.requests import Reading
 
 _TREES = 300
@@ -76,9 +76,7 @@ class TableTruth:
             settings: Settings of its rows.
         """
         self.table = table
-        self.noise = ScoreNoise(
-            steps=settings["steps"], examples=settings["validation"], rung_examples=settings["rung"]
-        )
+        self.noise = score_noise(settings)
         given = [features_of(candidate_of(row, table.shape), table.shape) for row in table.rows]
         columns = self._columns = np.array([_readings(row) for row in table.rows])
         self._names = DictVectorizer(sparse=False)
