@@ -14,6 +14,7 @@ from search_space.errors import UnknownMethodError
 from search_space.published.builtin import BUILTIN_METHODS
 from search_space.published.builtin import COMPARED as COMPARED
 from search_space.published.builtin import HEAD_ONLY as HEAD_ONLY
+from search_space.published.builtin import is_lora_method as is_lora_method
 from search_space.published.method import HyperParameter as HyperParameter
 from search_space.published.method import HyperParameterValues as HyperParameterValues
 from search_space.published.method import PublishedMethod as PublishedMethod

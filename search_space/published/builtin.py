@@ -105,3 +105,10 @@ BUILTIN_METHODS: Mapping[str, PublishedMethod] = _read()
 HEAD_ONLY = BUILTIN_METHODS["head_only"]
 COMPARED: tuple[str, ...] = tuple(_TABLES["compared"])
 """Methods that a search compares its results with by default."""
+
+_PLAIN_LORA = "lora_"
+
+
+def is_lora_method(method: str | None) -> bool:
+    """Return whether the name of a published method is one of LoRA alone."""
+    return method is not None and method.startswith(_PLAIN_LORA)

@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from search_space.published import METHODS
+from search_space.published import METHODS, is_lora_method
 from studies.records import RankedTrial
 
 _EQUAL = re.compile(r"\((\w+)\)$")
 """End of the description of a proposal that equals a method but for rates and sizes."""
-
-_PLAIN_LORA = "lora_"
 
 DISCOVERED = "discovered"
 """Name for the method of a discovery."""
@@ -41,7 +39,12 @@ def method_name(trial: DescribedTrial) -> str:
 
 def is_plain_lora(trial: DescribedTrial) -> bool:
     """Return whether a trial is LoRA at the targets of a published method."""
-    return str(method_of(trial)).startswith(_PLAIN_LORA)
+    return is_lora_method(method_of(trial))
+
+
+def is_lora(trial: DescribedTrial) -> bool:
+    """Return whether all edits of a trial are LoRA, at any targets."""
+    return all(edit.startswith("LoRA ") for edit in trial.description.split(" + "))
 
 
 def first_other_method(trials: Iterable[DescribedTrial], own: str | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from search_space.published import HEAD_ONLY
 from studies.analysis.estimates import FEWEST, FEWEST_COMPLETE
 from studies.analysis.fronts import Front
-from studies.analysis.methods import is_plain_lora, method_of, numbered
+from studies.analysis.methods import is_lora, is_plain_lora, method_of, numbered
 from studies.analysis.ranks import Ranking
 from studies.history.noise import accuracy_error, binomial_error
 from studies.pruning.degenerate import has_collapsed
@@ -95,9 +95,10 @@ def _leads(ranking: Ranking, best: RankedTrial, lora: RankedTrial | None, rival:
     if is_plain_lora(best):
         yield from _lead_of_lora(ranking, best)
     elif lora is not None:
-        yield _lead("plain LoRA", ranking, best, lora)
+        other, enough = ("LoRA at usual targets", "Usual targets are") if is_lora(best) else ("plain LoRA", "LoRA is")
+        yield _lead(other, ranking, best, lora)
         if ranking.estimates.difference(best.number, lora.number).low <= 0:
-            yield "LoRA is enough here: nothing is shown to be better."
+            yield f"{enough} enough here: nothing is shown to be better."
     if rival is not None and rival is not lora and not is_plain_lora(best):
         yield _lead(f"the best {'other ' * bool(method_of(best))}published method", ranking, best, rival)
     head = _head_alone(ranking)

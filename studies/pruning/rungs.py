@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from search_space.published import HEAD_ONLY
+from search_space.published import HEAD_ONLY, is_lora_method
 from studies.errors import LaunchError
 from studies.history.history import StudyHistory
 from studies.objectives import SizeMeasure
@@ -32,7 +32,7 @@ LEAST_OTHERS = 4
 """Number of other trials at a rung from which they are compared."""
 
 KEPT_PUBLISHED = 3
-"""Number of best published methods that are protected by ``best``."""
+"""Number of best published methods that are protected by ``best``, apart from the best plain LoRA."""
 
 
 class Rule(StrEnum):
@@ -45,7 +45,7 @@ class Rule(StrEnum):
 class Protected(StrEnum):
     """Published methods that run to the end at any rung.
 
-    ``BEST`` protects the best ones at the first rung so far, and the task head alone.
+    ``BEST`` protects the best ones and the best plain LoRA at the first rung so far, and the task head alone.
     """
 
     NONE = "none"
@@ -181,7 +181,8 @@ def protected(plan: RungPlan, history: StudyHistory) -> set[int]:
             heads = {number for number, method in methods.items() if method == HEAD_ONLY.name}
             measured = [history.reading_at(number, plan.steps[0]) for number in methods if number not in heads]
             ranked = sorted((one for one in measured if one is not None), key=lambda one: _rank(plan, history, one))
-            return heads | {one.trial for one in ranked[:KEPT_PUBLISHED]}
+            lora = [one for one in ranked if is_lora_method(methods[one.trial])]
+            return heads | {one.trial for one in (*ranked[:KEPT_PUBLISHED], *lora[:1])}
         case _:
             return set()
 

@@ -32,8 +32,8 @@ from trial_runner.tasks.task import KEYS_ARE_KNOWN
 class Pruning(Section):
     """Steps and rules of comparing trials. Each next rung has twice the steps.
 
-    The three published methods that are best at the first rung, and the task head alone, run to the end. A trial that
-    predicts a constant, or whose loss has risen, stops at a rung where most others learn.
+    The three published methods and the plain LoRA that are best at the first rung, and the task head alone, run to the
+    end. A trial that predicts a constant, or whose loss has risen, stops at a rung where most others learn.
 
     Attributes:
         first_rung_steps: Steps of the first comparison; null never prunes. ``auto`` is a quarter of a full trial, but

@@ -144,6 +144,20 @@ def test_lora_is_enough_without_a_better_trial(ranking: Ranking, verdict_of: Cal
     assert "That is plain LoRA, and it is enough here: the best other, trial 1, is -0.0100 ± 0.0098 against" in best
 
 
+def test_lora_is_compared_with_lora_at_usual_targets(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
+    near = estimated(ranking, DISCOVERY, ("lora_qv", 1100, 0.495, 0.004))
+    described = {
+        "LoRA r=1, query+value + LoRA r=1, ×2, FFN up": "LoRA at usual targets",
+        "LoRA r=1, query+value + parallel diagonal, FFN output": "plain LoRA",
+        "parallel adapter r=2, FFN output + LoRA r=1, key": "plain LoRA",
+    }
+    for description, over in described.items():
+        text = verdict_of(with_scores(near, [replace(near.trials[0], description=description), near.trials[1]]))
+        lead = f"\nOver {over}, lora_qv (trial 1), it is +0.0050 ± 0.0098, better with a probability of 84%. "
+        enough = "LoRA is enough" if over == "plain LoRA" else "Usual targets are enough"
+        assert f"{lead}{enough} here: nothing is shown to be better." in text
+
+
 def test_method_at_another_rate_or_size_is_no_discovery(ranking: Ranking, verdict_of: Callable[..., str]) -> None:
     again = estimated(ranking, DISCOVERY, ("lora_all", 1100, 0.46, 0.004))
     trials = [replace(again.trials[0], description="LoRA r=3, query+value (lora_qv)"), again.trials[1]]

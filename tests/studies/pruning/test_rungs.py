@@ -86,6 +86,17 @@ def test_the_three_best_published_methods_and_the_head_are_protected():
     assert len([one for one in scores if stop_reason(plan(BestShare()), history, one) is not None]) == 6
 
 
+def test_the_best_plain_lora_is_protected_with_the_best_methods():
+    names = ["bitfit", "prefix_tuning", "mam_adapter", "lora_qv", "lora_all", None]
+    methods = {trial: name for trial, name in enumerate(names) if name is not None}
+    scores = [reading(trial, 25, score) for trial, score in enumerate([0.9, 0.8, 0.7, 0.2, 0.3, 0.5])]
+    best = plan(protected=Protected.BEST)
+    assert protected(best, history_of(scores, methods)) == {0, 1, 2, 4}
+    assert protected(best, history_of(scores[:4], methods)) == {0, 1, 2, 3}  # the best so far
+    assert protected(best, history_of(scores, methods | {5: "lora_ffn"})) == {0, 1, 2, 5}
+    assert protected(best, history_of([*scores[:3], reading(4, 25, 0.95)], methods)) == {0, 1, 4}
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_lower_loss_then_lot_decide_between_equal_published_methods(order):
     """Test that neither the number of a trial nor the order of arrival decides."""
@@ -100,7 +111,8 @@ def test_lower_loss_then_lot_decide_between_equal_published_methods(order):
     assert all(protected_of(losses, seed) == {"lora_qv", "prefix_tuning", "lora_ffn"} for seed in range(6))
     drawn = [protected_of(dict.fromkeys(losses, 0.5), seed) for seed in range(6)]
     lots = {seed: sorted(losses, key=lambda one: derived_seed(seed, f"tie {one}")) for seed in range(6)}
-    assert drawn == [set(lots[seed][:3]) for seed in range(6)]
+    best_lora = {seed: next(one for one in lots[seed] if one.startswith("lora_")) for seed in range(6)}
+    assert drawn == [{*lots[seed][:3], best_lora[seed]} for seed in range(6)]
     assert len({frozenset(one) for one in drawn}) > 1
 
 
