@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from search_space.published import is_lora_method
 from search_space.space.parameter_table import HEAD_RATE, LORA_DROPOUT, has_input_dropout
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import Candidate, SearchSpace
@@ -36,6 +37,9 @@ NEAR_LOG2_BUDGET_FRACTION = 0.5
 _PATIENCE = 50
 _PARENTS = 100
 """Number of best trials that are parents."""
+
+_RETUNED_LORA = 0.5
+"""Share of the retuned published structures that are plain LoRA's, which every result is compared with."""
 
 _RATES = 16
 """Number of random learning rates compared for each published structure."""
@@ -214,18 +218,32 @@ class FactoredSearch:
         return known, (posterior.process.observed_means(len(known)), self._size_objective.of_trials(known))
 
     def _acquisition(
-        self, points: Points, sizes: Array, posterior: SearchPosterior, observed: tuple[Array, Array]
+        self,
+        points: Points,
+        sizes: Array,
+        posterior: SearchPosterior,
+        observed: tuple[Array, Array],
+        later: NDArray[np.bool_] | None = None,
     ) -> Array:
         """Return the log expected gain of candidates over the observed trials, (M,).
 
         Near duplicates of observed or running trials come last. With much noise a good configuration would otherwise be
         proposed again and again at nearly the same rates. Replicates decide whether it is good.
+
+        Args:
+            points: The candidates, M.
+            sizes: Their sizes, (M,).
+            posterior: Model of the history.
+            observed: Posterior means and sizes of the observed trials.
+            later: Which candidates come after the others, but before near duplicates, (M,).
         """
         values = self._size_objective.log_gain(*posterior.process.predict(points), sizes, observed)
+        if later is not None:
+            values = _moved_last(values, later)
         return _moved_last(values, np.asarray(nearly_equal(points, posterior.process.points).any(axis=1)))
 
     def _retuned(self, draw: random.Random, history: StudyHistory, posterior: SearchPosterior) -> Candidate | None:
-        """Return a published structure at the learning rates with the best acquisition value."""
+        """Return a published structure, half of the time plain LoRA, at the rates with the best acquisition value."""
         published = {one.method: one for one in history if one.method is not None}
         features_of = {method: self._surrogate.features(one) for method, one in published.items()}
         methods = [method for method, features in features_of.items() if any(features)]
@@ -236,7 +254,9 @@ class FactoredSearch:
         ]
         points = posterior.points([features for _, features in proposals])
         sizes = self._size_objective.of_trials([published[method] for method, _ in proposals])
-        values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1])
+        is_lora_first = draw.random() < _RETUNED_LORA
+        later = np.array([is_lora_first and not is_lora_method(method) for method, _ in proposals])
+        values = self._acquisition(points, sizes, posterior, self._observed(history, posterior)[1], later)
         return self._first_new(values, lambda place: self._encoding.published_candidate(*proposals[place]), history)
 
     def _of_methods(self, draw: random.Random, history: StudyHistory, *, is_random: bool) -> Candidate | None:

@@ -12,7 +12,7 @@ import pytest
 from support.processes import printed_by
 
 GOLDEN = {
-    "factored": "991f0a2294e84752",
+    "factored": "86d01a468f3fbf74",
     "tpe": "ce21b4be5c3d9eb3",
     "random": "c32231cbc1a60727",
     "nsga2": "425e508f40021f3b",

@@ -1,6 +1,7 @@
 """The factored sampler: a pure function of the history, and what it makes of it."""
 
 import random
+from collections import Counter
 
 import numpy as np
 import optuna
@@ -67,6 +68,22 @@ def test_near_duplicates_differ_in_small_rate_or_size_steps():
     columns = zip(*(other for other, _ in others.values()), strict=True)
     found = nearly_equal(points_of(*([one] for one in point)), points_of(*columns))
     assert dict(zip(others, found[0].tolist(), strict=True)) == {name: equal for name, (_, equal) in others.items()}
+
+
+def test_half_of_the_retuned_methods_are_plain_lora(space):
+    """Test it where LoRA scores so low that expected improvement alone would not choose it."""
+    methods = ["prefix_tuning", "scaled_parallel_adapter_ffn", "mam_adapter", "lora_qv", "lora_ffn"]
+    trials = [
+        measured_trial(space.suggest_published(method, RandomTrial(0)), space, number, [reading(score)])
+        for number, (method, score) in enumerate(zip(methods, [0.7, 0.8, 0.75, 0.2, 0.25], strict=True))
+    ]
+    settings = FactoredSettings(startup=2, random_fraction=0.0, retuned_fraction=1.0)
+    search = FactoredSearch(space, seed=2, settings=settings)
+    counts = Counter(search.candidate(history_of(trials), number=number).method for number in range(5, 45))
+    assert 10 <= counts["lora_qv"] + counts["lora_ffn"] <= 30
+    # without a trial of plain LoRA the others are tuned
+    others = {search.candidate(history_of(trials[:3]), number=number).method for number in range(3, 13)}
+    assert others <= set(methods[:3])
 
 
 @pytest.mark.parametrize("settings", [MODEL_ALONE, FactoredSettings(random_fraction=0.0, retuned_fraction=1.0)])
