@@ -4,7 +4,7 @@
     python benchmarks/tables.py show --output FILE
     python benchmarks/tables.py prune --backbone FOLDER --output FILE
     python benchmarks/tables.py leads --backbone FOLDER --output FILE      leads of estimates beside those on test
-    python benchmarks/tables.py search --backbone FOLDER --output FILE     simulate searches; hours
+    python benchmarks/tables.py search --backbone FOLDER --output FILE     simulate the searches; hours
     python benchmarks/tables.py portfolio --backbone FOLDER --output FILE
 
 A table holds the trials of one task and one budget: LoRA with the usual choices of peft, configurations drawn from the
@@ -41,7 +41,8 @@ from table_arms.comparison import comparison_lines, front_lines
 from table_arms.leads import lead_lines
 from table_arms.noise import at_best_rates, example_error, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
-from table_arms.searches import portfolio_lines, search_lines
+from table_arms.searches import portfolio_lines
+from table_arms.simulated_studies import search_lines, simulate_missing
 
 from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
@@ -62,7 +63,7 @@ from trial_runner.runner import TorchRunner, open_runner
 
 BUDGETS = ("0.03%", "0.1%", "0.5%")
 PARTS = 4
-SIMULATIONS = {"prune": pruning_lines, "leads": lead_lines, "search": search_lines, "portfolio": portfolio_lines}
+SIMULATIONS = {"prune": pruning_lines, "leads": lead_lines, "portfolio": portfolio_lines}
 SETTINGS = {  # defaults and help; the same for all rows of a file
     "steps": (200, "steps of a trial"),
     "batch": (16, "examples of a step"),
@@ -95,8 +96,9 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("command", choices=("train", "show", *SIMULATIONS))
+    add("command", choices=("train", "show", "search", *SIMULATIONS))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
+    add("--simulated", type=Path, help="file of simulated studies (default: simulated.parquet beside the output)")
     add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=(*TASKS, *TEXT_TASKS), default=["banking77", "sst2", "sick", "snli"])
@@ -343,12 +345,17 @@ def main() -> None:
     if arguments.command == "train":
         train(arguments)
     rows, settings = read_rows(arguments.output), {name: getattr(arguments, name) for name in SETTINGS}
-    if arguments.command in SIMULATIONS:
+    if arguments.command in ("train", "show"):
+        lines = (*lines_of(rows), "", *comparison_lines(rows), "", *front_lines(rows))
+    else:
         asked = {*product(arguments.tasks, arguments.budgets)}
         tables = [one for one in tables_of(rows, arguments.backbone) if (one.task, one.share) in asked]
-        lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
-    else:
-        lines = (*lines_of(rows), "", *comparison_lines(rows), "", *front_lines(rows))
+        if arguments.command == "search":
+            simulated = arguments.simulated or arguments.output.with_name("simulated.parquet")
+            simulate_missing(simulated, tables, settings, arguments.studies)
+            lines = search_lines(simulated, tables)
+        else:
+            lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     for line in lines:
         print(line, flush=True)
 

@@ -98,21 +98,84 @@ def test_failed_trainings_raise_no_true_score(load):
 
 
 @pytest.mark.slow
-def test_simulated_arms_share_their_task_and_spend_equal_steps(load, monkeypatch):
-    searches = load("table_arms.searches")
-    monkeypatch.setattr(searches, "FULL_TRIALS", (6, 14))
+def test_simulated_arms_share_their_task_and_spend_equal_steps(load):
+    searches, simulate = load("table_arms.searches"), load("search_arms.simulation").simulate
     truth = truth_of(load)
+    task = load("table_arms.truth").TableTask(truth=truth, seed=3)
     for name, arm in searches.ARMS.items():
-        task = load("table_arms.truth").TableTask(truth=truth, seed=3)
         search = searches.plan_of(arm, truth)
-        first, last = searches.run(search, task)
+        first, last = simulate(search, task, checkpoints=(6, 14), in_steps=True).recommended
         assert (6 <= first.cost < 7, 14 <= last.cost < 15) == (True, True), name
-        assert last == searches.run(search, task)[1]
+        assert last == simulate(search, task, checkpoints=(6, 14), in_steps=True).recommended[1]
         assert last.smallest_parameters <= last.parameters
         if name == searches.LORA:
             assert last.parameters <= BUDGET
-    _, _, *lines = searches.search_lines([truth.table], SETTINGS, 2)
-    assert [line.split("|")[4].strip() for line in lines] == list(searches.ARMS)
+
+
+@pytest.mark.slow
+def test_simulated_studies_are_kept_and_go_on_with_missing_ones(load, monkeypatch, tmp_path):
+    simulated = load("table_arms.simulated_studies")
+    monkeypatch.setattr(simulated, "FULL_TRIALS", (3, 5))
+    tables, path = [table_of(load, task=task) for task in ("sick", "snli")], tmp_path / "simulated.parquet"
+    simulated.simulate_missing(path, tables[:1], SETTINGS, 1)
+    kept = simulated.studies_of(path, tables[0])
+    began, run = [], simulated.new_studies
+
+    def recorded(table: Any, settings: Any, search: str, seeds: Any) -> Any:
+        for row in run(table, settings, search, seeds):
+            began.append((table.task, search, row["seed"]))
+            yield row
+
+    monkeypatch.setattr(simulated, "new_studies", recorded)
+    simulated.simulate_missing(path, tables, SETTINGS, 2)
+    names = list(load("table_arms.searches").ARMS)
+    assert began == [(task, name, seed) for name in names for task, seed in (("sick", 1), ("snli", 0), ("snli", 1))]
+    found = simulated.studies_of(path, tables[0])
+    assert found[: len(kept)] == kept
+    assert [(row["search"], row["seed"]) for row in kept] == [(name, 0) for name in names]
+    again = list(run(tables[0], SETTINGS, "factored", [1]))
+    assert again == [row for row in found if (row["search"], row["seed"]) == ("factored", 1)]
+    began.clear()
+    simulated.simulate_missing(path, tables, SETTINGS, 2)
+    assert began == []
+    short = replace(tables[0], rows=tables[0].rows[:50])
+    with pytest.raises(SystemExit, match="must have studies of the 50 rows of sick 400000; got some of 60 rows"):
+        simulated.simulate_missing(path, [short], SETTINGS, 2)
+
+
+def test_simulated_searches_are_compared_with_lora_by_seed(load, monkeypatch, tmp_path):
+    simulated = load("table_arms.simulated_studies")
+    tables = [table_of(load, task=task) for task in ("sick", "snli")]
+    lora, factored, *_ = load("table_arms.searches").ARMS
+
+    def study(table: Any, search: str, seed: int) -> dict[str, Any]:
+        gain = (search == factored) * (1.0 + 2 * seed) * (3 if table.task == "snli" else 1)
+        points = {f"after {count}": 60 + 5 * seed + at * gain for at, count in enumerate((20, 40, 80))}
+        sizes = {"parameters": 9000 + 2 * seed, "smallest_parameters": 100 + 2 * seed}
+        names = {"task": table.task, "budget": "400000", "table_rows": 60, "search": search, "seed": seed}
+        return {**names, **points, "smallest": points["after 80"] - 0.5, "explained": 0.25, **sizes}
+
+    seeds = {lora: (2, 1, 0), factored: (0, 1, 3)}  # only 0 and 1 have both
+    monkeypatch.setattr(
+        simulated, "new_studies", lambda table, _, name, __: [study(table, name, seed) for seed in seeds.get(name, ())]
+    )
+    path = tmp_path / "simulated.parquet"
+    simulated.simulate_missing(path, tables, SETTINGS, 1)
+    _, _, *lines = simulated.search_lines(path, tables)
+    t = 12.706205  # Student's t of one degree of freedom, 0.975
+    sick = f"62.50 | +0.00 ± 0.00 | 64.50 | +2.00 ± {t:.2f} | 66.50 | +4.00 ± {2 * t:.2f} | 9,001 | 101 | +3.50"
+    snli = f"62.50 | +0.00 ± 0.00 | 68.50 | +6.00 ± {3 * t:.2f} | 74.50 | +12.00 ± {6 * t:.2f} | 9,001 | 101 | +11.50"
+    both = f"62.50 | +0.00 ± 0.00 | 66.50 | +4.00 ± {2 * t:.2f} | 70.50 | +8.00 ± {4 * t:.2f} |  |  | +7.50"
+    assert lines[1] == f"| sick | 400000 | 0.25 | factored | 2 | {sick} ± {2 * t:.2f} |"
+    assert lines[3] == f"| snli | 400000 | 0.25 | factored | 2 | {snli} ± {6 * t:.2f} |"
+    assert lines[5] == f"| all | 2 tables |  | factored |  | {both} ± {4 * t:.2f} |"
+    alone = "65.00 |  | 65.00 |  | 65.00 | "
+    assert lines[0] == f"| sick | 400000 | 0.25 | {lora} | 3 | {alone} | 9,002 | 102 | -0.50 ± 0.00 |"
+    assert lines[2:5:2] == [
+        lines[0].replace("sick", "snli"),
+        f"| all | 2 tables |  | {lora} |  | {alone} |  |  | -0.50 ± 0.00 |",
+    ]
+    assert len(lines) == 6
 
 
 def test_leads_are_sampled_with_second_seeds_of_one_in_ten(load):

@@ -1,13 +1,13 @@
-"""Searches simulated on tables, and the portfolio of first configurations that would have helped on other tasks."""
+"""Searches that are simulated on tables, and the portfolio of first configurations that would have helped elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 from search_arms.intervals import with_interval
-from search_arms.simulation import Recommendation, SearchPlan, simulate
+from search_arms.simulation import SearchPlan, simulate
 
 from search_space.space.space import Candidate, SearchSpace
 from search_space.words.describe import phrase
@@ -17,9 +17,6 @@ from table_arms.pruning import Table, candidate_of
 from table_arms.truth import TableTask, TableTruth
 
 LORA = "LoRA with TPE"
-FULL_TRIALS = (20, 40, 80)
-"""Full trials whose steps a study has spent when a configuration is recommended."""
-
 PORTFOLIO = 6
 """Number of configurations of a portfolio."""
 
@@ -55,40 +52,6 @@ def plan_of(arm: SimulatedArm, truth: TableTruth) -> SearchPlan:
     space = SearchSpace(shape=table.shape, budget=table.budget, options=options)
     design = InitialDesign(published=tuple(map(str, options.published_points)))
     return SearchPlan(sampler=arm.sampler, space=space, design=design)
-
-
-def run(search: SearchPlan, task: TableTask) -> Sequence[Recommendation]:
-    """Run a study and return its recommendations."""
-    return simulate(search, task, checkpoints=FULL_TRIALS, in_steps=True).recommended
-
-
-def search_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
-    """Yield a line for each table and arm: true scores of recommendations in points, with 95% intervals.
-
-    Differences are to LoRA, paired by seed. The smallest configuration is that of the verdict after the last trial.
-    """
-    columns = " | ".join(f"after {count} | less LoRA" for count in FULL_TRIALS)
-    yield f"| task | budget | explained | search | {columns} | parameters | smallest | less LoRA |"
-    yield f"|---|---|--:|---|{'--:|' * (2 * len(FULL_TRIALS) + 3)}"
-    for table in tables:
-        truth = TableTruth(table, settings)
-        first: list[Sequence[Recommendation]] = []
-        for name, arm in ARMS.items():
-            search = plan_of(arm, truth)
-            found = [run(search, TableTask(truth=truth, seed=seed)) for seed in range(studies)]
-            first = first or found
-            cells = [table.task, table.share, f"{truth.explained:.2f}", name]
-            for place in range(len(FULL_TRIALS)):
-                points = [one[place].truth for one in found]
-                gaps = [one[place].truth - other[place].truth for one, other in zip(found, first, strict=True)]
-                cells += [f"{fmean(points):.2f}", "" if found is first else with_interval(gaps)]
-            ends = [one[-1] for one in found]
-            cells.append(f"{median(one.parameters for one in ends):,.0f}")
-            cells.append(f"{median(one.smallest_parameters for one in ends):,.0f}")
-            cells.append(
-                with_interval([one.smallest_truth - other[-1].truth for one, other in zip(ends, first, strict=True)])
-            )
-            yield f"| {' | '.join(cells)} |"
 
 
 def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
