@@ -13,6 +13,7 @@ from search_space.codec import configuration_to_json
 from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 from studies.score_evidence import Estimate
+from studies.search.candidates import new_trial
 
 ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base" / "config.json"
 SHAPE = shape_of(json.loads(ROBERTA.read_text()))
@@ -45,6 +46,7 @@ def table_of(load: Any, of_seeds: float = 0.0, of_examples: float = 0.0, task: s
             "rung_losses": [1.2 - score, 1.1 - score, 1.05 - score],
             "score": score,
             "validation_loss": 1 - score,
+            "test_score": 0.3 + score / 2,
         }
 
     rows = [row(number) for number in range(len(DRAWN))]
@@ -86,6 +88,20 @@ def test_noise_divides_residuals_between_structure_examples_and_trial(load):
 def residuals_of(truth: Any) -> float:
     """Return the standard deviation of true scores of a candidate over tasks, in the mean of some candidates."""
     return float(np.mean([np.std([truth.expected(one, seed)[0] for seed in range(200)]) for one in DRAWN[:20]]))
+
+
+@pytest.mark.slow
+def test_true_scores_are_those_on_test_and_readings_those_on_validation(load):
+    truth = truth_of(load)
+    noisy = load("table_arms.truth").TableTask(truth=truth, seed=7)
+    for one in DRAWN[:20]:
+        trial = new_trial(one, SHAPE, number=0, head_parameters=0, description="")
+        reading = noisy.read(trial, one, SETTINGS["steps"])
+        assert noisy.score(one) == pytest.approx(30 + 50 * reading.score)  # a row has both residuals
+    lucky = table_of(load)
+    chance = [row | {"test_score": 0.7} for row in lucky.rows]  # validation tells nothing about test
+    flat = load("table_arms.truth").TableTruth(replace(lucky, rows=chance), SETTINGS)
+    assert {round(load("table_arms.truth").TableTask(truth=flat, seed=1).score(one), 6) for one in DRAWN} == {70.0}
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def studies_of(path: Path, table: Table) -> list[dict[str, Any]]:
 
 
 def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
-    """Yield a line for each table and search: true scores of recommendations in points, with 95% intervals.
+    """Yield a line for each table and search: true scores of recommendations on test in points, with 95% intervals.
 
     Differences are to LoRA, paired by seed: only studies with a seed that LoRA has, too, count. The smallest
     configuration is that of the verdict after the last trial. Means over tables follow.

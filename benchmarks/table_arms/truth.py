@@ -1,10 +1,12 @@
 """Simulated task behind a table: a random forest of its rows.
 
 The forest, which shares nothing with the model of the search, predicts the readings of a configuration from its
-structure, sizes and learning rates. A residual is that of a row in a leaf of the configuration (Meinshausen 2006,
+structure, sizes and learning rates. True scores are those on test, so what a search owes to the luck of validation
+examples is no gain. A residual is that of a row in a leaf of the configuration (Meinshausen 2006,
 "Quantile Regression Forests"), so that no true score is beyond those of the table. The variance of residuals has three
 shares. That over seeds is drawn for each trial. That over examples is drawn for each structure, and is the same in all
-its trials, which are measured on the same examples, but is no part of its true score. The rest is.
+its trials, which are measured on the same examples, but is no part of its true score. The rest is, with what the same
+row has on test.
 """
 
 import json
@@ -100,7 +102,10 @@ class TableTruth:
         return tuple(space.suggest_published(name, rates) for name in space.published_that_fit())
 
     def predicted(self, candidate: Candidate) -> NDArray[np.float64]:
-        """Return the readings of a candidate that the forest predicts: score and loss at the end, then at each rung."""
+        """Return the readings of a candidate that the forest predicts.
+
+        They are score and loss on validation at the end, then at each rung, then the score on test.
+        """
         return self._of_forest(candidate)[0]
 
     def expected(self, candidate: Candidate, seed: int) -> NDArray[np.float64]:
@@ -141,7 +146,7 @@ def _structure_of(candidate: Candidate) -> str:
 def _readings(row: Mapping[str, Any]) -> list[float]:
     rungs = zip(row["rung_scores"], row["rung_losses"], strict=True)
     first = [number for rung in list(rungs)[:_RUNGS] for number in rung]
-    return [row["score"], row["validation_loss"], *first]
+    return [row["score"], row["validation_loss"], *first, row["test_score"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,8 +172,8 @@ class TableTask:
         return self.tried
 
     def score(self, candidate: Candidate) -> float:
-        """Return the true score of a candidate, in points."""
-        return 100 * float(self.truth.expected(candidate, self.seed)[0])
+        """Return the true score of a candidate on test, in points."""
+        return 100 * float(self.truth.expected(candidate, self.seed)[-1])
 
     def read(self, trial: TrialRecord, candidate: Candidate, step: int) -> Reading:
         """Return the reading of a trial of a candidate at a step."""
