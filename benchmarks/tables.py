@@ -103,7 +103,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=(*TASKS, *TEXT_TASKS), default=["banking77", "sst2", "sick", "snli"])
     add("--budgets", nargs="+", default=BUDGETS)
-    add("--studies", type=int, default=12, metavar="N", help="studies of a table (default 12)")
+    add(
+        "--studies",
+        type=int,
+        default=12,
+        metavar="N",
+        help="studies of a table (default 12; 0: print those of the file)",
+    )
     for name, (default, meaning) in SETTINGS.items():
         add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
     return parser.parse_args(words)
