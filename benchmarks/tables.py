@@ -38,6 +38,7 @@ from filelock import FileLock, Timeout
 from rival_arms.setting import TASKS, TEXT_TASKS, Cell
 from rival_arms.sweeps import LORA_RATES, SCALES, TARGETS, lora
 from table_arms.comparison import comparison_lines, front_lines
+from table_arms.files import read_frame, write_frame
 from table_arms.leads import lead_lines
 from table_arms.noise import at_best_rates, example_error, seed_deviation
 from table_arms.pruning import TRIALS, Table, pruning_lines
@@ -57,7 +58,6 @@ from studies.search.proposer import Proposer
 from studies.seeds import hashed_seed
 from trial_runner.backbones import config_of
 from trial_runner.errors import RunnerError
-from trial_runner.files import whole_file
 from trial_runner.requests import Failure, Reading, TrialRequest
 from trial_runner.runner import TorchRunner, open_runner
 
@@ -296,11 +296,11 @@ def read_rows(output: Path, settings: dict[str, int] | None = None) -> list[dict
     """Return the rows of a file; none if it does not exist.
 
     Raises:
-        SystemExit: If the file has other settings.
+        SystemExit: If the file has other settings, or is no parquet file.
     """
-    if not output.exists():
+    frame = read_frame(output)
+    if frame.empty:
         return []
-    frame = pd.read_parquet(output)
     if settings is not None and frame.attrs != settings:
         sys.exit(f"cannot continue {output}: its settings are {frame.attrs}; got {settings}. Choose another file.")
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -310,8 +310,7 @@ def write_rows(output: Path, rows: Sequence[dict[str, Any]], settings: dict[str,
     """Replace the file at once."""
     frame = pd.DataFrame(rows).astype({"repeats": "Int64", "failure": "string"})
     frame.attrs = settings
-    with whole_file(output) as file:
-        frame.to_parquet(file, index=False, compression="zstd")
+    write_frame(output, frame)
 
 
 def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

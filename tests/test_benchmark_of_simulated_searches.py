@@ -159,6 +159,16 @@ def test_simulated_studies_are_kept_and_go_on_with_missing_ones(load, monkeypatc
         simulated.simulate_missing(path, [short], SETTINGS, 2)
 
 
+def test_files_that_are_no_tables_are_refused_and_kept(load, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not rows")
+    with pytest.raises(SystemExit, match=r"^cannot read .*notes.txt: it is no parquet file. Choose another file.$"):
+        load("table_arms.simulated_studies").simulate_missing(path, [table_of(load)], SETTINGS, 1)
+    with pytest.raises(SystemExit, match="it is no parquet file"):
+        load("tables").read_rows(path)
+    assert path.read_text() == "not rows"
+
+
 def test_simulated_searches_are_compared_with_lora_by_seed(load, monkeypatch, tmp_path):
     simulated = load("table_arms.simulated_studies")
     tables = [table_of(load, task=task) for task in ("sick", "snli")]

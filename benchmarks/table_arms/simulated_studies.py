@@ -9,10 +9,10 @@ from filelock import FileLock
 from search_arms.intervals import with_interval
 from search_arms.simulation import simulate
 
+from table_arms.files import read_frame, write_frame
 from table_arms.pruning import Table
 from table_arms.searches import ARMS, LORA, plan_of
 from table_arms.truth import TableTask, TableTruth
-from trial_runner.files import whole_file
 
 FULL_TRIALS = (20, 40, 80)
 """Full trials whose steps a study has spent when a configuration is recommended."""
@@ -32,8 +32,9 @@ def simulate_missing(path: Path, tables: Sequence[Table], settings: Mapping[str,
         studies: Studies of each search and table.
 
     Raises:
-        SystemExit: If studies in the file are of a table with another number of rows.
+        SystemExit: If studies in the file are of a table with another number of rows, or it is no parquet file.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     for table in tables:
         for other in {row["table_rows"] for row in studies_of(path, table)} - {len(table.rows)}:
             raise SystemExit(
@@ -44,8 +45,8 @@ def simulate_missing(path: Path, tables: Sequence[Table], settings: Mapping[str,
         for table in tables:
             done = {row["seed"] for row in studies_of(path, table) if row["search"] == name}
             for row in new_studies(table, settings, name, [seed for seed in range(studies) if seed not in done]):
-                with FileLock(f"{path}.lock"), whole_file(path) as file:
-                    pd.DataFrame([*_read(path), row]).to_parquet(file, index=False, compression="zstd")
+                with FileLock(f"{path}.lock"):
+                    write_frame(path, pd.DataFrame([*_read(path), row]))
 
 
 def new_studies(
@@ -89,8 +90,9 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
     yield f"|---|---|--:|---|--:|{'--:|' * (2 * len(FULL_TRIALS) + 3)}"
     means: dict[str, list[pd.Series]] = {name: [] for name in ARMS}
     for table in tables:
+        studies = studies_of(path, table)
         for name in ARMS:
-            points = _paired_with_lora(studies_of(path, table), name)
+            points = _paired_with_lora(studies, name)
             if len(points):
                 means[name].append(points.mean())
                 sizes = [f"{points[size].median():,.0f}" for size in ("parameters", "smallest_parameters")]
@@ -104,7 +106,7 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    return pd.read_parquet(path).to_dict("records") if path.exists() else []
+    return read_frame(path).to_dict("records")
 
 
 def _paired_with_lora(studies: Sequence[Mapping[str, Any]], search: str) -> pd.DataFrame:
