@@ -110,9 +110,13 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
         metavar="N",
         help="studies of a table (default 12; 0: print those of the file)",
     )
+    add("--fewest", type=int, default=TRIALS, metavar="N", help=f"fewest rows of a simulated table (default {TRIALS})")
     for name, (default, meaning) in SETTINGS.items():
         add(f"--{name}", type=int, default=default, metavar="N", help=f"{meaning} (default {default})")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    if arguments.fewest < TRIALS:
+        parser.error(f"--fewest must be at least {TRIALS}; got {arguments.fewest}. Give more, or leave it out.")
+    return arguments
 
 
 def cell_of(arguments: argparse.Namespace, task: str, budget: str) -> Cell:
@@ -330,14 +334,14 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join(map(str, cells))} |"
 
 
-def tables_of(rows: Sequence[dict[str, Any]], backbone: str) -> Iterator[Table]:
-    """Yield the tables with enough rows for a study, each with the noise of its task."""
+def tables_of(rows: Sequence[dict[str, Any]], backbone: str, fewest: int = TRIALS) -> Iterator[Table]:
+    """Yield the tables with at least ``fewest`` rows, each with the noise of its task in all rows."""
     shape = shape_of(config_of(backbone))
     scored = [row for row in rows if row["failure"] is None]
     compared = at_best_rates(scored)
     for task, share in dict.fromkeys((row["task"], row["budget"]) for row in scored):
         table = [row for row in scored if (row["task"], row["budget"]) == (task, share)]
-        if len(table) >= TRIALS:
+        if len(table) >= fewest:
             of_task = [row for row in compared if row["task"] == task]
             noise = {"seed_deviation": seed_deviation(of_task) or 0.0, "example_error": example_error(of_task)}
             budget = budget_parameters(read_budget(share), shape.parameters)
@@ -354,7 +358,8 @@ def main() -> None:
         lines = (*lines_of(rows), "", *comparison_lines(rows), "", *front_lines(rows))
     else:
         asked = {*product(arguments.tasks, arguments.budgets)}
-        tables = [one for one in tables_of(rows, arguments.backbone) if (one.task, one.share) in asked]
+        found = tables_of(rows, arguments.backbone, arguments.fewest)
+        tables = [one for one in found if (one.task, one.share) in asked]
         if arguments.command == "search":
             simulated = arguments.simulated or arguments.output.with_name("simulated.parquet")
             simulate_missing(simulated, tables, settings, arguments.studies)

@@ -206,13 +206,16 @@ def test_tables_of_enough_rows_have_the_noise_of_their_task(load):
     few[-1]["repeats"], few[-1]["score"] = 0, 0.52
     few[-1]["test_score"] += 0.02
     rows = [*few, *table("snli", "0.1%", 40, 0.03), *table("sick", "0.1%", 40, 0.01), failed]
-    snli, sick = load("tables").tables_of(rows, str(ROBERTA))
+    tables_of = load("tables").tables_of
+    snli, sick = tables_of(rows, str(ROBERTA))
     assert [(one.task, one.share) for one in (snli, sick)] == [("snli", "0.1%"), ("sick", "0.1%")]
     assert len(snli.rows) == len(sick.rows) == 40
     assert (snli.seed_deviation, sick.seed_deviation) == pytest.approx((0.0, 2**0.5))  # the pair has too small a table
     # differences of 1 or 3 points on either side of their mean, of 78 rows of two tables and of 40 of one
     assert sick.example_error == pytest.approx((78 / 76 / 2) ** 0.5)
     assert snli.example_error == pytest.approx(3 * (40 / 39 / 2) ** 0.5)
+    (complete,) = tables_of([*rows, *table("sst2", "0.5%", 41, 0.01)], str(ROBERTA), fewest=41)
+    assert (complete.task, len(complete.rows)) == ("sst2", 41)
 
 
 def test_lora_is_compared_at_the_best_decade_of_its_rates(load):
