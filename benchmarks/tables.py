@@ -360,6 +360,11 @@ def main() -> None:
         asked = {*product(arguments.tasks, arguments.budgets)}
         found = tables_of(rows, arguments.backbone, arguments.fewest)
         tables = [one for one in found if (one.task, one.share) in asked]
+        if not tables:
+            sys.exit(
+                f"cannot simulate {arguments.output}: no table of the given tasks and budgets has "
+                f"{arguments.fewest} rows. Train more, or ask for fewer."
+            )
         if arguments.command == "search":
             simulated = arguments.simulated or arguments.output.with_name("simulated.parquet")
             simulate_missing(simulated, tables, settings, arguments.studies)

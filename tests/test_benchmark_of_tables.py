@@ -218,6 +218,20 @@ def test_tables_of_enough_rows_have_the_noise_of_their_task(load):
     assert (complete.task, len(complete.rows)) == ("sst2", 41)
 
 
+@pytest.mark.parametrize("command", ["prune", "leads", "search", "portfolio"])
+def test_simulations_without_a_table_end_with_one_line(load, monkeypatch, tmp_path, command):
+    output = tmp_path / "rows.parquet"
+    monkeypatch.setattr("sys.argv", ["tables.py", command, "--backbone", str(ROBERTA), "--output", str(output)])
+    with pytest.raises(SystemExit, match=r"^cannot simulate .*rows.parquet: no table .* has 40 rows\. Train more, or"):
+        load("tables").main()
+
+
+def test_simulations_take_at_least_the_rows_of_a_study(load, capsys):
+    with pytest.raises(SystemExit):
+        load("tables").arguments_of(["prune", "--backbone", "folder", "--fewest", "39"])
+    assert "--fewest must be at least 40; got 39. Give more, or leave it out." in capsys.readouterr().err
+
+
 def test_lora_is_compared_at_the_best_decade_of_its_rates(load):
     at_best_rates = load("table_arms.noise").at_best_rates
 
