@@ -1,6 +1,7 @@
 """The benchmark of rivals: what its arms propose fits the budget, and a trial is trained once."""
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,3 +96,15 @@ def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load,
     assert [one.step for one in runner.readings(request)] == list(steps)
     with pytest.raises(load("rival_arms.training").OutOfTime):
         next(runner.readings(replace(request, seed=request.seed + 2)))
+
+
+def test_a_signal_to_a_study_ends_the_comparison(load, tmp_path, monkeypatch):
+    own = load("rival_arms.own")
+    monkeypatch.setattr(own, "_launch", lambda *_: None)
+    with pytest.raises(SystemExit, match="The same command continues it"):
+        own.factored(cell_of(load, tmp_path, "0.5%"))
+    cell = cell_of(load, tmp_path, "0.5%")
+    monkeypatch.setattr(own, "_launch", lambda cell, *_: setattr(cell.runner, "until", time.monotonic()))
+    cell.runner.until = time.monotonic() + 60
+    with pytest.raises(load("rival_arms.training").OutOfTime):
+        own.factored(cell)

@@ -1,6 +1,7 @@
 """Arms of this library: studies that are launched in this process on the shared trials."""
 
 import math
+import sys
 import time
 from dataclasses import replace
 from unittest.mock import patch
@@ -41,6 +42,8 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> SearchResult:
     if result is None and seconds > _LEAST_SECONDS:
         _launch(cell, specification, storage, seconds)
         result = _complete_study(specification, storage)
+        if result is None and cell.runner.until - time.monotonic() > _LEAST_SECONDS:
+            sys.exit(f"stopped: '{specification.name}' is not finished. The same command continues it.")
     if result is None:
         raise OutOfTime
     records, ranking = result
