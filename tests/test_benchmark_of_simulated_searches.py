@@ -172,7 +172,7 @@ def test_files_that_are_no_tables_are_refused_and_kept(load, tmp_path):
 def test_simulated_searches_are_compared_with_lora_by_seed(load, monkeypatch, tmp_path):
     simulated = load("table_arms.simulated_studies")
     tables = [table_of(load, task=task) for task in ("sick", "snli")]
-    lora, factored, *_ = load("table_arms.searches").ARMS
+    lora, factored, uniform, _ = load("table_arms.searches").ARMS
 
     def study(table: Any, search: str, seed: int) -> dict[str, Any]:
         gain = (search == factored) * (1.0 + 2 * seed) * (3 if table.task == "snli" else 1)
@@ -181,7 +181,7 @@ def test_simulated_searches_are_compared_with_lora_by_seed(load, monkeypatch, tm
         names = {"task": table.task, "budget": "400000", "table_rows": 60, "search": search, "seed": seed}
         return {**names, **points, "smallest": points["after 80"] - 0.5, "explained": 0.25, **sizes}
 
-    seeds = {lora: (2, 1, 0), factored: (0, 1, 3)}  # only 0 and 1 have both
+    seeds = {lora: (2, 1, 0), factored: (0, 1, 3), uniform: (3, 2, 1)}  # only 0 and 1 have both
     monkeypatch.setattr(
         simulated, "new_studies", lambda table, _, name, __: [study(table, name, seed) for seed in seeds.get(name, ())]
     )
@@ -192,16 +192,18 @@ def test_simulated_searches_are_compared_with_lora_by_seed(load, monkeypatch, tm
     sick = f"62.50 | +0.00 ± 0.00 | 64.50 | +2.00 ± {t:.2f} | 66.50 | +4.00 ± {2 * t:.2f} | 9,001 | 101 | +3.50"
     snli = f"62.50 | +0.00 ± 0.00 | 68.50 | +6.00 ± {3 * t:.2f} | 74.50 | +12.00 ± {6 * t:.2f} | 9,001 | 101 | +11.50"
     both = f"62.50 | +0.00 ± 0.00 | 66.50 | +4.00 ± {2 * t:.2f} | 70.50 | +8.00 ± {4 * t:.2f} |  |  | +7.50"
-    assert lines[1] == f"| sick | 400000 | 0.25 | factored | 2 | {sick} ± {2 * t:.2f} |"
-    assert lines[3] == f"| snli | 400000 | 0.25 | factored | 2 | {snli} ± {6 * t:.2f} |"
-    assert lines[5] == f"| all | 2 tables |  | factored |  | {both} ± {4 * t:.2f} |"
+    assert lines[1] == f"| sick | 400000 | 0.25 | factored | 2 | {sick} ± {2 * t:.2f} |  |"
+    assert lines[4] == f"| snli | 400000 | 0.25 | factored | 2 | {snli} ± {6 * t:.2f} |  |"
+    assert lines[7] == f"| all | 2 tables |  | factored |  | {both} ± {4 * t:.2f} |  |"
     alone = "65.00 |  | 65.00 |  | 65.00 | "
-    assert lines[0] == f"| sick | 400000 | 0.25 | {lora} | 3 | {alone} | 9,002 | 102 | -0.50 ± 0.00 |"
-    assert lines[2:5:2] == [
-        lines[0].replace("sick", "snli"),
-        f"| all | 2 tables |  | {lora} |  | {alone} |  |  | -0.50 ± 0.00 |",
-    ]
-    assert len(lines) == 6
+    assert lines[0] == f"| sick | 400000 | 0.25 | {lora} | 3 | {alone} | 9,002 | 102 | -0.50 ± 0.00 |  |"
+    assert lines[3] == lines[0].replace("sick", "snli")
+    assert lines[6] == f"| all | 2 tables |  | {lora} |  | {alone} |  |  | -0.50 ± 0.00 |  |"
+    equal = " | ".join(["67.50 | +0.00 ± 0.00"] * 3)  # seeds 1 and 2 have LoRA, and 1 alone factored
+    assert lines[2] == f"| sick | 400000 | 0.25 | {uniform} | 2 | {equal} | 9,003 | 103 | -0.50 ± 0.00 | +6.00 |"
+    assert lines[5] == lines[2].replace("sick", "snli").replace("+6.00", "+18.00")
+    assert lines[8] == f"| all | 2 tables |  | {uniform} |  | {equal} |  |  | -0.50 ± 0.00 | +12.00 ± {6 * t:.2f} |"
+    assert len(lines) == 9
 
 
 def test_leads_are_sampled_with_second_seeds_of_one_in_ten(load):
@@ -282,6 +284,8 @@ def test_portfolios_are_of_other_tasks_and_begin_studies(load):
     searches = load("table_arms.searches")
     tables = [table_of(load, task=task) for task in ("sick", "snli")]
     _, _, *lines = searches.portfolio_lines(tables, SETTINGS, 2)
-    assert [line.split("|")[1].strip() for line in lines] == ["sick", "snli"]
-    assert [line.split("|")[-2].count(";") for line in lines] == [5, 5]
+    assert [line.split("|")[1].strip() for line in lines] == ["sick", "snli", "all"]
+    assert [line.split("|")[-2].count(";") for line in lines] == [5, 5, 0]
+    *gains, mean = [float(line.split("|")[5].split("±")[0]) for line in lines]
+    assert mean == pytest.approx(sum(gains) / 2, abs=0.01)
     assert list(searches.portfolio_lines(tables[:1], SETTINGS, 2))[2:] == []  # no other task

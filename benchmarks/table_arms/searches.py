@@ -16,7 +16,7 @@ from studies.study_file import specification_of
 from table_arms.pruning import Table, candidate_of
 from table_arms.truth import TableTask, TableTruth
 
-LORA = "LoRA with TPE"
+LORA, FACTORED = "LoRA with TPE", "factored"
 PORTFOLIO = 6
 """Number of configurations of a portfolio."""
 
@@ -38,7 +38,7 @@ class SimulatedArm:
 
 ARMS: Mapping[str, SimulatedArm] = {
     LORA: SimulatedArm(sampler="tpe", space="lora"),
-    "factored": SimulatedArm(sampler="factored"),
+    FACTORED: SimulatedArm(sampler="factored"),
     "uniform draws": SimulatedArm(sampler="random"),
     "published methods": SimulatedArm(sampler="tpe", space="methods"),
 }
@@ -57,11 +57,12 @@ def plan_of(arm: SimulatedArm, truth: TableTruth) -> SearchPlan:
 def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
     """Yield a line for each table about a portfolio of the other tables of its budget.
 
-    It replaces the published methods that are weakest on the other tables.
+    It replaces the published methods that are weakest on the other tables. The mean of the tables follows.
     """
     yield f"| left-out task | budget | regret | after {_EARLY_TRIALS} trials | less without | portfolio |"
     yield "|---|---|--:|--:|--:|---|"
     truths = {(table.task, table.share): TableTruth(table, settings) for table in tables}
+    gains = []
     for (task, share), truth in truths.items():
         others = [one for (name, its_share), one in truths.items() if its_share == share and name != task]
         if not others:
@@ -76,6 +77,7 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
         plain = early_points(truth, published, (), studies)
         given = early_points(truth, kept, portfolio, studies)
         gaps = [one - other for one, other in zip(given, plain, strict=True)]
+        gains.append(fmean(gaps))
         own = expected_points([truth], pool)[0]
         words = "; ".join(phrase(one.configuration, truth.table.shape) for one in portfolio)
         cells = [
@@ -87,6 +89,8 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
             words,
         ]
         yield f"| {' | '.join(cells)} |"
+    if len(gains) > 1:
+        yield f"| all | {len(gains)} tables | | | {with_interval(gains)} | |"
 
 
 def early_points(

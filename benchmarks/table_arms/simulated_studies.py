@@ -11,12 +11,13 @@ from search_arms.simulation import simulate
 
 from table_arms.files import read_frame, write_frame
 from table_arms.pruning import Table
-from table_arms.searches import ARMS, LORA, plan_of
+from table_arms.searches import ARMS, FACTORED, LORA, plan_of
 from table_arms.truth import TableTask, TableTruth
 
 FULL_TRIALS = (20, 40, 80)
 """Full trials whose steps a study has spent when a configuration is recommended."""
 
+_BEHIND_FACTORED = f"{FACTORED} less it"
 _DIGITS = 3
 
 
@@ -83,11 +84,13 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
     """Yield a line for each table and search: true scores of recommendations on test in points, with 95% intervals.
 
     Differences are to LoRA, paired by seed: only studies with a seed that LoRA has, too, count. The smallest
-    configuration is that of the verdict after the last trial. Means over tables follow.
+    configuration is that of the verdict after the last trial. The last column is the difference of the search as shipped
+    to another one then, paired by the seeds of both. Means over tables follow.
     """
     columns = " | ".join(f"after {count} | less LoRA" for count in FULL_TRIALS)
-    yield f"| task | budget | explained | search | studies | {columns} | parameters | smallest | less LoRA |"
-    yield f"|---|---|--:|---|--:|{'--:|' * (2 * len(FULL_TRIALS) + 3)}"
+    of_last = f"parameters | smallest | less LoRA | {_BEHIND_FACTORED}"
+    yield f"| task | budget | explained | search | studies | {columns} | {of_last} |"
+    yield f"|---|---|--:|---|--:|{'--:|' * (2 * len(FULL_TRIALS) + 4)}"
     means: dict[str, list[pd.Series]] = {name: [] for name in ARMS}
     for table in tables:
         studies = studies_of(path, table)
@@ -97,12 +100,12 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
                 means[name].append(points.mean())
                 sizes = [f"{points[size].median():,.0f}" for size in ("parameters", "smallest_parameters")]
                 cells = [table.task, table.share, f"{points['explained'].iloc[0]:.2f}", name, len(points)]
-                yield _line([*cells, *_score_cells(points, name), *sizes, with_interval(points["smallest less LoRA"])])
+                yield _line([*cells, *_score_cells(points, name), *sizes, *_last_cells(points)])
     for name, of_tables in means.items():
         if len(of_tables) > 1:
             points = pd.DataFrame(of_tables)
             cells = ["all", f"{len(points)} tables", "", name, "", *_score_cells(points, name), "", ""]
-            yield _line([*cells, with_interval(points["smallest less LoRA"])])
+            yield _line([*cells, *_last_cells(points)])
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -111,15 +114,19 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 def _paired_with_lora(studies: Sequence[Mapping[str, Any]], search: str) -> pd.DataFrame:
     """Return the numbers of the studies of a search, by seed, with the differences of scores to LoRA."""
-    by_search = [[row for row in studies if row["search"] == name] for name in (LORA, search)]
-    if not all(by_search):
-        return pd.DataFrame()
-    frames = [pd.DataFrame(rows).set_index("seed").sort_index() for rows in by_search]
-    lora, own = (one.select_dtypes("number") for one in frames[0].align(frames[1], join="inner", axis=0))
-    last = f"after {FULL_TRIALS[-1]}"
+    lora, factored, own = (_points(studies, name) for name in (LORA, FACTORED, search))
+    own, last = own.loc[own.index.intersection(lora.index)].copy(), f"after {FULL_TRIALS[-1]}"
     for column in [name for name in own if name.startswith("after") or name == "smallest"]:
         own[f"{column} less LoRA"] = own[column] - lora[last if column == "smallest" else column]
+    if search not in (LORA, FACTORED) and len(own) and len(factored):
+        own[_BEHIND_FACTORED] = factored[last] - own[last]
     return own
+
+
+def _points(studies: Sequence[Mapping[str, Any]], search: str) -> pd.DataFrame:
+    """Return the numbers of the studies of a search, by seed."""
+    rows = [row for row in studies if row["search"] == search]
+    return pd.DataFrame(rows).set_index("seed").sort_index().select_dtypes("number") if rows else pd.DataFrame()
 
 
 def _score_cells(points: pd.DataFrame, search: str) -> list[str]:
@@ -127,6 +134,12 @@ def _score_cells(points: pd.DataFrame, search: str) -> list[str]:
     gaps = ["" if search == LORA else with_interval(points[f"after {count} less LoRA"]) for count in FULL_TRIALS]
     means = [f"{points[f'after {count}'].mean():.2f}" for count in FULL_TRIALS]
     return [cell for both in zip(means, gaps, strict=True) for cell in both]
+
+
+def _last_cells(points: pd.DataFrame) -> list[str]:
+    """Return the difference of the smallest trial to LoRA, and that of the search as shipped to this one."""
+    behind = points[_BEHIND_FACTORED].dropna() if _BEHIND_FACTORED in points else ()
+    return [with_interval(points["smallest less LoRA"]), with_interval(behind) if len(behind) else ""]
 
 
 def _line(cells: Sequence[object]) -> str:
