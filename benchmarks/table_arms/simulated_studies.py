@@ -84,8 +84,8 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
     """Yield a line for each table and search: true scores of recommendations on test in points, with 95% intervals.
 
     Differences are to LoRA, paired by seed: only studies with a seed that LoRA has, too, count. The smallest
-    configuration is that of the verdict after the last trial. The last column is the difference of the search as shipped
-    to another one then, paired by the seeds of both. Means over tables follow.
+    configuration is that of the verdict after the last trial. The last column is the difference of the search as
+    shipped to another one then, paired by the seeds of both. Means over tables follow.
     """
     columns = " | ".join(f"after {count} | less LoRA" for count in FULL_TRIALS)
     of_last = f"parameters | smallest | less LoRA | {_BEHIND_FACTORED}"
