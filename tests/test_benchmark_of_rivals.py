@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from search_space.parameter_counts.counts import count
+from studies.launch.execution import LaunchResult
 from trial_runner.requests import Reading, TrialRequest
 
 ROOT = Path(__file__).parents[1]
@@ -99,12 +100,12 @@ def test_a_trial_is_trained_once_and_again_only_where_more_of_it_is_needed(load,
 
 
 def test_a_signal_to_a_study_ends_the_comparison(load, tmp_path, monkeypatch):
-    own = load("rival_arms.own")
-    monkeypatch.setattr(own, "_launch", lambda *_: None)
-    with pytest.raises(SystemExit, match="The same command continues it"):
-        own.factored(cell_of(load, tmp_path, "0.5%"))
-    cell = cell_of(load, tmp_path, "0.5%")
-    monkeypatch.setattr(own, "_launch", lambda cell, *_: setattr(cell.runner, "until", time.monotonic()))
+    own, cell = load("rival_arms.own"), cell_of(load, tmp_path, "0.5%")
     cell.runner.until = time.monotonic() + 60
+    ended = LaunchResult(study=None, finished=False, reason="stopped", is_interrupted=True)
+    monkeypatch.setattr(own, "launch", lambda *_, **__: ended)
+    with pytest.raises(SystemExit, match="The same command continues it"):
+        own.factored(cell)
+    monkeypatch.setattr(own, "launch", lambda *_, **__: replace(ended, is_interrupted=False))
     with pytest.raises(load("rival_arms.training").OutOfTime):
         own.factored(cell)

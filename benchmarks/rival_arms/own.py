@@ -11,6 +11,7 @@ from rival_arms.setting import ArmTrial, Cell, SearchResult
 from rival_arms.training import OutOfTime
 from studies.analysis.ranks import Ranking, ranking_of
 from studies.analysis.verdict import on_new_examples
+from studies.launch.launch import launch
 from studies.ledger.ledger import Ledger
 from studies.records import TrialRecord, TrialState
 from studies.search.candidates import trial_request
@@ -42,8 +43,6 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> SearchResult:
     if result is None and seconds > _LEAST_SECONDS:
         _launch(cell, specification, storage, seconds)
         result = _complete_study(specification, storage)
-        if result is None and cell.runner.until - time.monotonic() > _LEAST_SECONDS:
-            sys.exit(f"stopped: '{specification.name}' is not finished. The same command continues it.")
     if result is None:
         raise OutOfTime
     records, ranking = result
@@ -55,13 +54,20 @@ def _study(cell: Cell, arm: str, overrides: dict[str, object]) -> SearchResult:
 
 
 def _launch(cell: Cell, specification: Specification, storage: str, seconds: float) -> None:
+    """Continue a study until it is finished or its time is up.
+
+    Raises:
+        SystemExit: If a signal stops it.
+    """
     until, cell.runner.until = cell.runner.until, math.inf  # the study itself ends in time
     timed = specification_of(specification, {"fleet.time_budget": f"{max(1, int(seconds))}s"})
     try:
         with patch("trial_runner.runner.open_runner", lambda **_: cell.runner):
-            deltaspace.launch(timed, storage=storage, progress=False)
+            ended = launch(timed, storage_url=storage)
     finally:
         cell.runner.until = until
+    if ended.is_interrupted:
+        sys.exit(f"stopped: '{specification.name}' is not finished. The same command continues it.")
 
 
 def _complete_study(specification: Specification, storage: str) -> tuple[list[TrialRecord], Ranking] | None:

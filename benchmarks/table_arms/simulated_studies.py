@@ -85,7 +85,7 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
 
     Differences are to LoRA, paired by seed: only studies with a seed that LoRA has, too, count. The smallest
     configuration is that of the verdict after the last trial. The last column is the difference of the search as
-    shipped to another one then, paired by the seeds of both. Means over tables follow.
+    shipped to another one then, by the seeds that it has, too. Means over tables follow.
     """
     columns = " | ".join(f"after {count} | less LoRA" for count in FULL_TRIALS)
     of_last = f"parameters | smallest | less LoRA | {_BEHIND_FACTORED}"
@@ -113,7 +113,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def _paired_with_lora(studies: Sequence[Mapping[str, Any]], search: str) -> pd.DataFrame:
-    """Return the numbers of the studies of a search, by seed, with the differences of scores to LoRA."""
+    """Return the numbers of the studies of a search, by seed, with the differences to LoRA and to the shipped one."""
     lora, factored, own = (_points(studies, name) for name in (LORA, FACTORED, search))
     own, last = own.loc[own.index.intersection(lora.index)].copy(), f"after {FULL_TRIALS[-1]}"
     for column in [name for name in own if name.startswith("after") or name == "smallest"]:
