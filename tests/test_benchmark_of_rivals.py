@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from search_space.parameter_counts.counts import count
+from search_space.published.point import PublishedPoint
 from studies.launch.execution import LaunchResult
 from trial_runner.requests import Reading, TrialRequest
 
@@ -30,8 +31,17 @@ def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load, tmp_path, targ
     found = sweeps.lora(cell, targets, 2.0)
     ranks = {edit.form.width for edit in found.edits}
     (rank,) = ranks
-    larger = sweeps._lora_of(targets, rank + 1, 2.0, found.edits[0].layers)
+    larger = sweeps._lora_of(cell, targets, rank + 1, 2.0, found.edits[0].layers)
     assert count(found, cell.shape).stored <= cell.parameters < count(larger, cell.shape).stored
+
+
+@pytest.mark.parametrize("backbone", ["roberta_base", "smollm2_135m", "flan_t5_small"])
+def test_all_linear_layers_are_those_of_the_published_method(load, tmp_path, backbone):
+    cell = replace(cell_of(load, tmp_path, "1%"), backbone=str(BACKBONE.parent / backbone))
+    found = load("rival_arms.sweeps").lora(cell, "all linear", 2.0)
+    published = PublishedPoint("lora_all").configuration(cell.shape, parameters=cell.parameters, scale=2.0)
+    places = [{(edit.site, edit.write, edit.read) for edit in one.edits} for one in (found, published)]
+    assert places[0] == places[1]
 
 
 def test_an_embedded_task_needs_no_folder(load, tmp_path):

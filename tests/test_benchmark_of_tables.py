@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.chat_cases import chat_backbone
 
 import deltaspace
 from search_space.backbones import shape_of
@@ -97,14 +98,32 @@ def test_interrupted_tables_continue_to_the_same_rows(load, data, tiny_backbone,
         }
 
 
-def test_rows_of_tasks_with_texts_score_by_the_loss(load, tmp_path, tiny_backbone):
-    (tmp_path / "e2e_nlg").mkdir()
-    for split, target in (("train", "human_reference"), ("validation", "references"), ("test", "references")):
-        texts = [f"{split} {WORDS[at % 5]} {at}" for at in range(12)]
-        rows = [{"meaning_representation": one, target: one if split == "train" else [one, "or not"]} for one in texts]
-        (tmp_path / "e2e_nlg" / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+def facts(split: str, number: int) -> dict[str, Any]:
+    text = f"{split} {WORDS[number % 5]} {number}"
+    target = {"human_reference": text} if split == "train" else {"references": [text, "or not"]}
+    return {"meaning_representation": text, **target}
+
+
+def dialogue(split: str, number: int) -> dict[str, Any]:
+    roles = {"system": "Answer.", "user": f"{split} {number}", "assistant": WORDS[number % 5]}
+    return {"messages": [{"role": role, "content": content} for role, content in roles.items()]}
+
+
+@pytest.mark.parametrize(
+    ("task", "row_of", "family"), [("e2e_nlg", facts, "t5_gated"), ("gsm8k_chat", dialogue, "llama")]
+)
+def test_rows_of_tasks_with_texts_score_by_the_loss(load, tmp_path, tiny_backbone, task, row_of, family):
+    (tmp_path / task).mkdir()
+    for split in ("train", "validation", "test"):
+        rows = [row_of(split, number) for number in range(12)]
+        (tmp_path / task / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    backbone = tiny_backbone(family)
+    if row_of is dialogue:
+        backbone = chat_backbone(backbone, tmp_path / "chat")
+        config = json.loads((backbone / "config.json").read_text())
+        (backbone / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 1024}))
     tables = load("tables")
-    arguments = arguments_of(load, tmp_path, tiny_backbone("t5_gated"), TINY.replace("banking77", "e2e_nlg"))
+    arguments = arguments_of(load, tmp_path, backbone, TINY.replace("banking77", task).replace("400", "200"))
     tables.train(arguments)
     rows = tables.read_rows(arguments.output)
     assert [row["failure"] for row in rows] == [None] * 5

@@ -36,6 +36,13 @@ TEXT_TASKS: dict[str, dict[str, object]] = {
         "target": "human_reference",
         "references": "references",
     },
+    "gsm8k_chat": {
+        "kind": "instruction",
+        "metric": "loss",
+        "metrics": ["loss"],
+        "messages": "messages",
+        "max_tokens": 512,
+    },
 }
 
 

@@ -78,7 +78,7 @@ def _tpe(seed: int, *, multivariate: bool = True) -> TPESampler:
 
 
 _Q, _K, _V, _O = (Port.Q, Port.X_ATTN), (Port.K, Port.CTX), (Port.V, Port.CTX), (Port.O, Port.CONCAT)
-_FFN = ((Port.U, Port.X_FFN), (Port.F, Port.M))
+_FFN = ((Port.G, Port.X_FFN), (Port.U, Port.X_FFN), (Port.F, Port.M))  # a gate where the backbone has one
 TARGETS = {
     "v": (_V,),
     "q,v": (_Q, _V),
@@ -102,18 +102,18 @@ def lora(cell: Cell, targets: str, scale: float, most_layers: int | None = None)
     layers = stack_depth(cell.shape)
     for first in range(layers - (most_layers or layers), layers):
         where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
-        rank = cell.parameters // count(_lora_of(targets, 1, scale, where), cell.shape).stored
+        rank = cell.parameters // count(_lora_of(cell, targets, 1, scale, where), cell.shape).stored
         if rank:
-            return _lora_of(targets, rank, scale, where)
+            return _lora_of(cell, targets, rank, scale, where)
     return None
 
 
-def _lora_of(targets: str, rank: int, scale: float, layers: Layers) -> Configuration:
+def _lora_of(cell: Cell, targets: str, rank: int, scale: float, layers: Layers) -> Configuration:
     gate, form = FixedScale(value=scale), LowRank(width=rank)
     return Configuration(
         edits=tuple(
             Edit(
-                site=Site.FFN if write in (Port.U, Port.F) else Site.ATTENTION,
+                site=Site.FFN if (write, read) in _FFN else Site.ATTENTION,
                 write=write,
                 read=read,
                 form=form,
@@ -121,6 +121,7 @@ def _lora_of(targets: str, rank: int, scale: float, layers: Layers) -> Configura
                 layers=layers,
             )
             for write, read in TARGETS[targets]
+            if write != Port.G or cell.shape.gated_ffn
         )
     )
 
