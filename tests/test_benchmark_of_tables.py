@@ -214,6 +214,19 @@ def test_errors_of_examples_leave_out_shared_difficulty(load):
     assert noise.noise_of(both) == pytest.approx((8 + 2 * 0.8) ** 0.5)
 
 
+def test_pairs_with_a_training_that_did_not_learn_are_no_noise(load):
+    def rows(*pairs: tuple[float, float]) -> list[dict[str, Any]]:
+        firsts = [{"number": number, "repeats": None, "score": one} for number, (one, _) in enumerate(pairs)]
+        seconds = [{"number": 9 + number, "repeats": number, "score": two} for number, (_, two) in enumerate(pairs)]
+        return [{"budget": "0.5%"} | row for row in firsts + seconds]
+
+    deviation = load("table_arms.noise").seed_deviation
+    assert deviation(rows((0.8, 0.84), (0.03, 0.8), (0.8, -0.02))) == pytest.approx(4 / 2**0.5)
+    assert deviation(rows((0.8, 0.42))) == pytest.approx(38 / 2**0.5)
+    assert deviation(rows((-1.1, -1.06), (-3.0, -1.0))) == pytest.approx(((4**2 + 200**2) / 4) ** 0.5)  # losses
+    assert deviation(rows((0.03, 0.8))) is None
+
+
 def test_tables_of_enough_rows_have_the_noise_of_their_task(load):
     def table(task: str, budget: str, rows: int, point: float) -> list[dict[str, Any]]:
         place = {"task": task, "budget": budget, "kind": "space", "failure": None, "repeats": None}

@@ -49,12 +49,17 @@ def _rate(row: dict[str, Any]) -> float:
 
 
 def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
-    """Return the standard deviation of scores over seeds, in points; None without a pair."""
+    """Return the standard deviation of scores over seeds, in points; None without a pair.
+
+    Pairs of which one training did not learn, with less than half of the other's score, are left out: one of them would
+    be most of the noise of a task, whose best configurations are compared.
+    """
     tables: dict[str, dict[int, float]] = {}
     for row in rows:
         tables.setdefault(row["budget"], {})[row["number"]] = row["score"]
     pairs = [(row["score"], tables[row["budget"]].get(row["repeats"])) for row in rows]
-    squares = [(one - other) ** 2 / 2 for one, other in pairs if other is not None]
+    found = [(one, other) for one, other in pairs if other is not None]
+    squares = [(one - other) ** 2 / 2 for one, other in found if max(one, other) <= max(0.0, 2 * min(one, other))]
     return 100 * math.sqrt(fmean(squares)) if squares else None
 
 
