@@ -330,7 +330,8 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             best = max(firsts, key=lambda row: row["score"], default=None)
             cells += [len(firsts), f"{100 * best['score']:.1f} ± {100 * best['score_error']:.1f}" if best else ""]
         pairs = sum(row["repeats"] in scored for row in scored.values())
-        cells += [pairs, f"{seed_deviation(list(scored.values())):.1f}" if pairs else ""]
+        deviation = seed_deviation(list(scored.values()))
+        cells += [pairs, "" if deviation is None else f"{deviation:.1f}"]
         yield f"| {' | '.join(map(str, cells))} |"
 
 

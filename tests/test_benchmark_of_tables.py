@@ -180,6 +180,8 @@ def test_shown_tables_count_kinds_and_pairs_of_seeds(load):
     rows = [row(0, "lora", 0.5), row(1, "space", 0.75), row(2, "space", None), row(3, "lora", 0.54, 0)]
     line = list(load("tables").lines_of(rows))[-1]
     assert line == "| sick | 0.1% | 4 | 1 | 1 | 50.0 ± 1.0 | 1 | 75.0 ± 1.0 | 1 | 2.8 |"
+    *_, line = load("tables").lines_of([row(0, "lora", 0.5), row(3, "lora", 0.02, 0)])  # the second did not learn
+    assert line == "| sick | 0.1% | 2 | 0 | 1 | 50.0 ± 1.0 | 0 |  | 1 |  |"
 
 
 def test_expected_scores_shrink_noise_and_keep_certain_ones(load):

@@ -49,7 +49,7 @@ def _rate(row: dict[str, Any]) -> float:
 
 
 def seed_deviation(rows: Sequence[dict[str, Any]]) -> float | None:
-    """Return the standard deviation of scores over seeds, in points; None without a pair.
+    """Return the standard deviation of scores over seeds, in points; None without pairs that count.
 
     Pairs of which one training did not learn, with less than half of the other's score, are left out: one of them would
     be most of the noise of a task, whose best configurations are compared.
