@@ -41,8 +41,8 @@ from table_arms.comparison import comparison_lines, front_lines
 from table_arms.files import read_frame, write_frame
 from table_arms.leads import lead_lines
 from table_arms.noise import at_best_rates, example_error, seed_deviation
+from table_arms.portfolio import elsewhere_lines, portfolio_lines, write_portfolios
 from table_arms.pruning import TRIALS, Table, pruning_lines
-from table_arms.searches import portfolio_lines
 from table_arms.simulated_studies import search_lines, simulate_missing
 
 from search_space.backbones import shape_of
@@ -99,6 +99,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("command", choices=("train", "show", "search", *SIMULATIONS))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
     add("--simulated", type=Path, help="file of simulated studies (default: simulated.parquet beside the output)")
+    add("--portfolios", type=Path, help="portfolios of another backbone (default: choose them, and write them there)")
     add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=(*TASKS, *TEXT_TASKS), default=["banking77", "sst2", "sick", "snli"])
@@ -370,7 +371,11 @@ def main() -> None:
             simulated = arguments.simulated or arguments.output.with_name("simulated.parquet")
             simulate_missing(simulated, tables, settings, arguments.studies)
             lines = search_lines(simulated, tables)
+        elif arguments.command == "portfolio" and arguments.portfolios is not None:
+            lines = elsewhere_lines(tables, settings, arguments.studies, arguments.portfolios)
         else:
+            if arguments.command == "portfolio":
+                write_portfolios(arguments.output.with_name("portfolios.json"), tables, settings)
             lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     for line in lines:
         print(line, flush=True)

@@ -274,18 +274,60 @@ def test_leads_hold_within_both_errors_and_are_counted(load, monkeypatch):
     ids=["best in the mean, then complement", "compromise first", "complement below the mean", "one task: by the mean"],
 )
 def test_portfolios_are_chosen_greedily(load, monkeypatch, points, expected):
-    searches = load("table_arms.searches")
-    monkeypatch.setattr(searches, "PORTFOLIO", len(expected))
-    assert searches.chosen_of(np.array(points, dtype=np.float64)) == expected
+    portfolio = load("table_arms.portfolio")
+    monkeypatch.setattr(portfolio, "PORTFOLIO", len(expected))
+    assert portfolio.chosen_of(np.array(points, dtype=np.float64)) == expected
 
 
 @pytest.mark.slow
 def test_portfolios_are_of_other_tasks_and_begin_studies(load):
-    searches = load("table_arms.searches")
+    portfolio = load("table_arms.portfolio")
     tables = [table_of(load, task=task) for task in ("sick", "snli")]
-    _, _, *lines = searches.portfolio_lines(tables, SETTINGS, 2)
-    assert [line.split("|")[1].strip() for line in lines] == ["sick", "snli", "all"]
-    assert [line.split("|")[-2].count(";") for line in lines] == [5, 5, 0]
-    *gains, mean = [float(line.split("|")[5].split("±")[0]) for line in lines]
-    assert mean == pytest.approx(sum(gains) / 2, abs=0.01)
-    assert list(searches.portfolio_lines(tables[:1], SETTINGS, 2))[2:] == []  # no other task
+    _, _, *lines = portfolio.portfolio_lines(tables, SETTINGS, 2)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    assert [row[1] for row in rows] == ["sick", "snli", "all"]
+    assert [row[-2].count(";") for row in rows] == [5, 5, 0]
+    for place in (6, 8, 10):
+        *gains, mean = [float(row[place].split("±")[0]) for row in rows]
+        assert mean == pytest.approx(sum(gains) / 2, abs=0.01)
+    for row in rows[:2]:
+        assert float(row[6].split("±")[0]) == pytest.approx(float(row[5]) - float(row[4]), abs=0.011)
+    assert list(portfolio.portfolio_lines(tables[:1], SETTINGS, 2))[2:] == []  # no other task
+
+
+@pytest.mark.parametrize("budget", [BUDGET // 4, BUDGET, 4 * BUDGET])
+def test_configurations_keep_structure_and_rates_at_another_budget(load, budget):
+    own, other = (SearchSpace(shape=SHAPE, budget=each) for each in (BUDGET, budget))
+    carry, found = load("table_arms.portfolio").carried, []
+    for candidate in DRAWN:
+        if (one := carry(candidate, own, other)) is not None:
+            found.append((candidate, one))
+    assert len(found) > len(DRAWN) / 2
+    for before, after in found:
+        assert other.points_in(after.configuration) == own.points_in(before.configuration)
+        assert after.counts.stored <= budget
+        rates = {name: value for name, value in after.parameters.items() if name.startswith("learning_rate.")}
+        for name, rate in rates.items():
+            assert rate == pytest.approx(before.parameters[name])
+
+
+@pytest.mark.slow
+def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp_path):
+    portfolio, path = load("table_arms.portfolio"), tmp_path / "portfolios.json"
+    tables = [table_of(load)]
+    portfolio.write_portfolios(path, tables, SETTINGS)
+    (written,) = json.loads(path.read_text()).values()
+    space = SearchSpace(shape=SHAPE, budget=BUDGET)
+    for name in ("of the budget", "of all budgets"):
+        found = [space.suggest(parameters) for parameters in written[name]]
+        assert len({one.fingerprint for one in found}) == 6
+        assert not any(one.configuration.attention for one in found)  # 0.8 in place of 0.6
+    assert len(written["nothing"]) == 6
+    assert set(written["nothing"]) < set(space.published_that_fit())
+    written["of the budget"][0]["ffn.form"] = "of another backbone"
+    path.write_text(json.dumps({"400000": written}))
+    other = replace(tables[0], share="0.1%")
+    _, _, *lines = portfolio.elsewhere_lines([*tables, other], SETTINGS, 2, path)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    assert [row[1:4] for row in rows] == [["sick", "400000", "5 + 6"]]
+    assert rows[0][-2].count(";") == 4
