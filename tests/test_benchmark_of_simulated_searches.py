@@ -17,7 +17,7 @@ from studies.search.candidates import new_trial
 
 ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base" / "config.json"
 SHAPE = shape_of(json.loads(ROBERTA.read_text()))
-BUDGET = 400_000
+BUDGET, SMALL = 400_000, 5_000
 SETTINGS = {"steps": 200, "validation": 400, "rung": 256}
 DRAWN = [SearchSpace(shape=SHAPE, budget=BUDGET).suggest(RandomTrial(seed)) for seed in range(60)]
 
@@ -293,6 +293,42 @@ def test_portfolios_are_of_other_tasks_and_begin_studies(load):
     for row in rows[:2]:
         assert float(row[6].split("±")[0]) == pytest.approx(float(row[5]) - float(row[4]), abs=0.011)
     assert list(portfolio.portfolio_lines(tables[:1], SETTINGS, 2))[2:] == []  # no other task
+
+
+def test_arms_of_a_portfolio_fit_the_budget_and_are_less_published(load, monkeypatch):
+    portfolio, seen = load("table_arms.portfolio"), []
+
+    def early_points(truth: Any, published: Any, first: Any, studies: int) -> list[float]:
+        assert all(one.counts.stored <= truth.table.budget for one in first)
+        seen.append((truth.table.budget, len(truth.published) - len(published), len(first)))
+        return [10.0 * len(first) + len(truth.published) - len(published), 0.0]
+
+    monkeypatch.setattr(portfolio, "early_points", early_points)
+    large = [table_of(load, task=task) for task in ("sick", "snli")]
+    small = [replace(table, share="5000", budget=SMALL, rows=_within(table.rows, SMALL)) for table in large]
+    _, _, *lines = portfolio.portfolio_lines([*large, *small], SETTINGS, 2)
+    assert len(SearchSpace(shape=SHAPE, budget=SMALL).published_that_fit()) == 1  # of 12
+    arms = {BUDGET: [(0, 0), (6, 6), (6, 6), (6, 0)], SMALL: [(0, 0), (1, 6), (1, 6), (1, 0)]}
+    assert seen == [(budget, *arm) for budget in (BUDGET, BUDGET, SMALL, SMALL) for arm in arms[budget]]
+    *tables, means = [[cell.strip().split(" ±")[0] for cell in line.split("|")][4:-2] for line in lines]
+    assert tables[1] == ["0.00", "33.00", "+33.00", "33.00", "+33.00", "3.00", "+3.00"]
+    assert tables[3] == ["0.00", "30.50", "+30.50", "30.50", "+30.50", "0.50", "+0.50"]
+    assert means == ["", "", "+31.75", "", "+31.75", "", "+1.75"]
+
+
+def _within(rows: Any, budget: int) -> list[dict[str, Any]]:
+    """Return rows with the configurations as they are within another budget."""
+    space = SearchSpace(shape=SHAPE, budget=budget)
+    drawn = [space.suggest(RandomTrial(seed)) for seed in range(len(rows))]
+    return [
+        {
+            **row,
+            "configuration": json.dumps(configuration_to_json(candidate.configuration)),
+            "attention_learning_rate": candidate.attention_learning_rate,
+            "ffn_learning_rate": candidate.ffn_learning_rate,
+        }
+        for row, candidate in zip(rows, drawn, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("budget", [BUDGET // 4, BUDGET, 4 * BUDGET])
