@@ -41,7 +41,7 @@ from table_arms.comparison import comparison_lines, front_lines
 from table_arms.files import read_frame, write_frame
 from table_arms.leads import lead_lines
 from table_arms.noise import at_best_rates, example_error, seed_deviation
-from table_arms.portfolio import elsewhere_lines, portfolio_lines, write_portfolios
+from table_arms.portfolio import portfolio_lines, transfer_lines, write_portfolios
 from table_arms.pruning import TRIALS, Table, pruning_lines
 from table_arms.simulated_studies import search_lines, simulate_missing
 
@@ -372,7 +372,7 @@ def main() -> None:
             simulate_missing(simulated, tables, settings, arguments.studies)
             lines = search_lines(simulated, tables)
         elif arguments.command == "portfolio" and arguments.portfolios is not None:
-            lines = elsewhere_lines(tables, settings, arguments.studies, arguments.portfolios)
+            lines = transfer_lines(tables, settings, arguments.studies, arguments.portfolios)
         else:
             if arguments.command == "portfolio":
                 write_portfolios(arguments.output.with_name("portfolios.json"), tables, settings)

@@ -363,7 +363,7 @@ def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp
     written["of the budget"][0]["ffn.form"] = "of another backbone"
     path.write_text(json.dumps({"400000": written}))
     other = replace(tables[0], share="0.1%")
-    _, _, *lines = portfolio.elsewhere_lines([*tables, other], SETTINGS, 2, path)
+    _, _, *lines = portfolio.transfer_lines([*tables, other], SETTINGS, 2, path)
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     assert [row[1:4] for row in rows] == [["sick", "400000", "5 + 6"]]
     assert rows[0][-2].count(";") == 4

@@ -30,10 +30,10 @@ Truths = Sequence[TableTruth]
 
 
 def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studies: int) -> Iterator[str]:
-    """Yield a line for each table about what takes the place of the published methods that are weakest elsewhere.
+    """Yield a line for each table about arms in which other trials replace the published methods weakest elsewhere.
 
-    It is a portfolio of the other tasks' tables of the budget, one of those of all budgets, or nothing. *Regret* is
-    what the best of the first lacks to the best of all that could be chosen. The means of the tables follow.
+    They are a portfolio of the other tasks' tables of the budget, one of those of all budgets, or none. *Regret* is the
+    difference of the best of the first to the best of all that could be chosen. The means of the tables follow.
     """
     yield from _heading("left-out task | budget | regret")
     truths = [TableTruth(table, settings) for table in tables]
@@ -53,7 +53,7 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
     yield from _means(gains)
 
 
-def elsewhere_lines(
+def transfer_lines(
     tables: Sequence[Table], settings: Mapping[str, int], studies: int, portfolios: Path
 ) -> Iterator[str]:
     """Yield a line for each table about the portfolios of another backbone's tables; see `portfolio_lines`.
@@ -163,7 +163,7 @@ def _heading(first: str) -> Iterator[str]:
 def _compared(
     truth: TableTruth, kept: Sequence[Candidate], portfolios: Mapping[str, Sequence[Candidate]], studies: int
 ) -> tuple[list[float], list[str]]:
-    """Return what each arm is ahead of the published methods in the mean, and the cells of a line."""
+    """Return the mean lead of each arm over the published methods, and the cells of a line."""
     plain = early_points(truth, truth.published, (), studies)
     gains, cells = [], [f"{fmean(plain):.2f}"]
     for name in _ARMS:
