@@ -14,6 +14,7 @@ from search_space.space.random_draw import RandomTrial
 from search_space.space.space import SearchSpace
 from studies.score_evidence import Estimate
 from studies.search.candidates import new_trial
+from studies.search.initial_design import InitialDesign
 
 ROBERTA = Path(__file__).parent / "data" / "backbones" / "roberta_base" / "config.json"
 SHAPE = shape_of(json.loads(ROBERTA.read_text()))
@@ -347,9 +348,8 @@ def test_configurations_keep_structure_and_rates_at_another_budget(load, budget)
             assert rate == pytest.approx(before.parameters[name])
 
 
-@pytest.mark.slow
-def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp_path):
-    portfolio, path = load("table_arms.portfolio"), tmp_path / "portfolios.json"
+def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp_path, monkeypatch):
+    portfolio, path, tried = load("table_arms.portfolio"), tmp_path / "portfolios.json", []
     tables = [table_of(load)]
     portfolio.write_portfolios(path, tables, SETTINGS)
     (written,) = json.loads(path.read_text()).values()
@@ -358,12 +358,21 @@ def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp
         found = [space.suggest(parameters) for parameters in written[name]]
         assert len({one.fingerprint for one in found}) == 6
         assert not any(one.configuration.attention for one in found)  # 0.8 in place of 0.6
-    assert len(written["nothing"]) == 6
-    assert set(written["nothing"]) < set(space.published_that_fit())
+    rates = InitialDesign().rates(space.options.learning_rates)
+    replaced = [space.suggest_published(name, rates) for name in written["nothing"]]
+    assert len(replaced) == 6
+    assert all(one.configuration.attention for one in replaced)
     written["of the budget"][0]["ffn.form"] = "of another backbone"
     path.write_text(json.dumps({"400000": written}))
+
+    def early_points(truth: Any, published: Any, first: Any, studies: int) -> list[float]:
+        tried.append((len({one.method for one in published} & set(written["nothing"])), len(published), len(first)))
+        return [0.0, 1.0]
+
+    monkeypatch.setattr(portfolio, "early_points", early_points)
     other = replace(tables[0], share="0.1%")
     _, _, *lines = portfolio.transfer_lines([*tables, other], SETTINGS, 2, path)
+    assert tried == [(6, 12, 0), (0, 6, 5), (0, 6, 6), (0, 6, 0)]
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     assert [row[1:4] for row in rows] == [["sick", "400000", "5 + 6"]]
     assert rows[0][-2].count(";") == 4
