@@ -376,3 +376,5 @@ def test_portfolios_of_one_backbone_are_tried_on_the_tables_of_another(load, tmp
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     assert [row[1:4] for row in rows] == [["sick", "400000", "5 + 6"]]
     assert rows[0][-2].count(";") == 4
+    with pytest.raises(SystemExit, match="must be a file of portfolios"):
+        list(portfolio.transfer_lines(tables, SETTINGS, 2, tmp_path / "missing.json"))

@@ -59,7 +59,12 @@ def transfer_lines(
     """Yield a line for each table about the portfolios of another backbone's tables; see `portfolio_lines`.
 
     *Proposed*: how many of both portfolios the space of this backbone can propose. Budgets without one are left out.
+
+    Raises:
+        SystemExit: If there is no file of portfolios.
     """
+    if not portfolios.is_file():
+        raise SystemExit(f"--portfolios must be a file of portfolios; got {portfolios}. Write it: tables.py portfolio.")
     yield from _heading("task | budget | proposed")
     given, gains = json.loads(portfolios.read_text(encoding="utf-8")), []
     for table in tables:
