@@ -99,7 +99,7 @@ def arguments_of(words: list[str] | None = None) -> argparse.Namespace:
     add("command", choices=("train", "show", "search", *SIMULATIONS))
     add("--output", type=Path, default=Path(__file__).parent / "results" / "tables.parquet", help="file of the tables")
     add("--simulated", type=Path, help="file of simulated studies (default: simulated.parquet beside the output)")
-    add("--portfolios", type=Path, help="portfolios of another backbone (default: choose them, and write them there)")
+    add("--portfolios", type=Path, help="file with those of another backbone (default: write one beside the output)")
     add("--backbone", required="show" not in (words or sys.argv), help="folder or name of the backbone")
     add("--data", type=Path, required="train" in (words or sys.argv), help="folder with a folder of each task")
     add("--tasks", nargs="+", choices=(*TASKS, *TEXT_TASKS), default=["banking77", "sst2", "sick", "snli"])
