@@ -375,7 +375,8 @@ def main() -> None:
             lines = transfer_lines(tables, settings, arguments.studies, arguments.portfolios)
         else:
             if arguments.command == "portfolio":
-                write_portfolios(arguments.output.with_name("portfolios.json"), tables, settings)
+                portfolios = arguments.output.with_name(f"{arguments.output.stem}_portfolios.json")
+                write_portfolios(portfolios, tables, settings)
             lines = SIMULATIONS[arguments.command](tables, settings, arguments.studies)
     for line in lines:
         print(line, flush=True)

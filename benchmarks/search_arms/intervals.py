@@ -1,4 +1,4 @@
-"""Means with intervals, as the tables of results print them."""
+"""Lines of the tables of results, and means with intervals in them."""
 
 import math
 from collections.abc import Sequence
@@ -13,3 +13,8 @@ def with_interval(values: Sequence[float]) -> str:
     if count < 2:
         return mean
     return f"{mean} ± {student.ppf(0.975, count - 1) * stdev(values) / math.sqrt(count):.2f}"
+
+
+def table_line(cells: Sequence[object]) -> str:
+    """Format a line of a table in Markdown."""
+    return f"| {' | '.join(map(str, cells))} |"

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from search_arms.intervals import with_interval
+from search_arms.intervals import table_line, with_interval
 from search_arms.simulation import SearchPlan, simulate
 
 from search_space.errors import SearchSpaceError
@@ -45,11 +45,14 @@ def portfolio_lines(tables: Sequence[Table], settings: Mapping[str, int], studie
             continue
         pool = [candidate_of(row, truth.table.shape) for one in others for row in _firsts(one.table)]
         chosen = chosen_of(expected_points(others, pool))
-        portfolios = {_BUDGET: [pool[place] for place in chosen], _ALL: _of_all_budgets(elsewhere, truth.table.budget)}
+        portfolios = {
+            _BUDGET: [pool[place] for place in chosen],
+            _ALL: _resized_portfolio(elsewhere, truth.table.budget),
+        }
         found, cells = _compared(truth, _strongest(others, truth.published), portfolios, studies)
         gains.append(found)
         own = expected_points([truth], pool)[0]
-        yield _line([truth.table.task, truth.table.share, f"{own.max() - own[chosen].max():.2f}", *cells])
+        yield table_line([truth.table.task, truth.table.share, f"{own.max() - own[chosen].max():.2f}", *cells])
     yield from _means(gains)
 
 
@@ -76,7 +79,7 @@ def transfer_lines(
         kept = [one for one in truth.published if str(one.method) not in of_budget[_NOTHING]]
         gain, cells = _compared(truth, kept, found, studies)
         gains.append(gain)
-        yield _line([table.task, table.share, " + ".join(str(len(one)) for one in found.values()), *cells])
+        yield table_line([table.task, table.share, " + ".join(str(len(one)) for one in found.values()), *cells])
     yield from _means(gains)
 
 
@@ -86,7 +89,7 @@ def write_portfolios(path: Path, tables: Sequence[Table], settings: Mapping[str,
     for share in dict.fromkeys(table.share for table in tables):
         of_budget = [one for one in truths if one.table.share == share]
         budget, published = of_budget[0].table.budget, of_budget[0].published
-        chosen = {_BUDGET: _of_all_budgets(of_budget, budget), _ALL: _of_all_budgets(truths, budget)}
+        chosen = {_BUDGET: _resized_portfolio(of_budget, budget), _ALL: _resized_portfolio(truths, budget)}
         kept = _strongest(of_budget, published)
         portfolios[share] = {
             **{name: [dict(one.parameters) for one in portfolio] for name, portfolio in chosen.items()},
@@ -183,11 +186,7 @@ def _compared(
 def _means(gains: Sequence[Sequence[float]]) -> Iterator[str]:
     if len(gains) > 1:
         means = [cell for of_arm in zip(*gains, strict=True) for cell in ("", with_interval(of_arm))]
-        yield _line(["all", f"{len(gains)} tables", "", "", *means, ""])
-
-
-def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+        yield table_line(["all", f"{len(gains)} tables", "", "", *means, ""])
 
 
 def _proposed(space: SearchSpace, proposals: Sequence[Mapping[str, str | float]]) -> Iterator[Candidate]:
@@ -196,27 +195,27 @@ def _proposed(space: SearchSpace, proposals: Sequence[Mapping[str, str | float]]
             yield space.suggest(proposal)
 
 
-def _of_all_budgets(truths: Truths, budget: int) -> list[Candidate]:
-    """Choose a portfolio of all budgets at once; return it resized to one of them."""
-    budgets = list(dict.fromkeys(one.table.budget for one in truths))
-    resized = {each: list(_carried(truths, each, budgets)) for each in budgets}
-    points = [expected_points([one], resized[one.table.budget])[0] for one in truths]
-    return [resized[budget][place] for place in chosen_of(np.array(points))]
+def _resized_portfolio(truths: Truths, budget: int) -> list[Candidate]:
+    """Choose a portfolio on tables of some budgets at once; return it resized to one of them."""
+    resized = list(_carried(truths))
+    points = [expected_points([one], [each[one.table.budget] for each in resized])[0] for one in truths]
+    return [resized[place][budget] for place in chosen_of(np.array(points))]
 
 
-def _carried(truths: Truths, budget: int, budgets: Sequence[int] = ()) -> Iterator[Candidate]:
-    """Yield the configurations of tables, resized to a budget, that some other budgets have, too."""
-    spaces = {each: SearchSpace(shape=truths[0].table.shape, budget=each) for each in {budget, *budgets}}
+def _carried(truths: Truths) -> Iterator[Mapping[int, Candidate]]:
+    """Yield the configurations of tables that the spaces of all their budgets have, resized to each budget."""
+    shape = truths[0].table.shape
+    spaces = {one.table.budget: SearchSpace(shape=shape, budget=one.table.budget) for one in truths}
     known = set()
     for truth in truths:
-        own = SearchSpace(shape=truth.table.shape, budget=truth.table.budget)
         for row in _firsts(truth.table):
-            candidate = candidate_of(row, truth.table.shape)
-            found = {each: carried(candidate, own, space) for each, space in spaces.items()}
-            names = tuple(one and one.fingerprint for one in found.values())
-            if None not in names and names not in known:
+            candidate, own = candidate_of(row, shape), spaces[truth.table.budget]
+            tried = {budget: carried(candidate, own, space) for budget, space in spaces.items()}
+            found = {budget: one for budget, one in tried.items() if one is not None}
+            names = tuple(one.fingerprint for one in found.values())
+            if len(found) == len(spaces) and names not in known:
                 known.add(names)
-                yield found[budget]
+                yield found
 
 
 def _strongest(truths: Truths, published: Sequence[Candidate]) -> list[Candidate]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 from filelock import FileLock
-from search_arms.intervals import with_interval
+from search_arms.intervals import table_line, with_interval
 from search_arms.simulation import simulate
 
 from table_arms.files import read_frame, write_frame
@@ -100,12 +100,12 @@ def search_lines(path: Path, tables: Sequence[Table]) -> Iterator[str]:
                 means[name].append(points.mean())
                 sizes = [f"{points[size].median():,.0f}" for size in ("parameters", "smallest_parameters")]
                 cells = [table.task, table.share, f"{points['explained'].iloc[0]:.2f}", name, len(points)]
-                yield _line([*cells, *_score_cells(points, name), *sizes, *_last_cells(points)])
+                yield table_line([*cells, *_score_cells(points, name), *sizes, *_last_cells(points)])
     for name, of_tables in means.items():
         if len(of_tables) > 1:
             points = pd.DataFrame(of_tables)
             cells = ["all", f"{len(points)} tables", "", name, "", *_score_cells(points, name), "", ""]
-            yield _line([*cells, *_last_cells(points)])
+            yield table_line([*cells, *_last_cells(points)])
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -140,7 +140,3 @@ def _last_cells(points: pd.DataFrame) -> list[str]:
     """Return the difference of the smallest trial to LoRA, and that of the search as shipped to this one."""
     behind = points[_BEHIND_FACTORED].dropna() if _BEHIND_FACTORED in points else ()
     return [with_interval(points["smallest less LoRA"]), with_interval(behind) if len(behind) else ""]
-
-
-def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
