@@ -11,6 +11,7 @@ import pytest
 
 from search_space.parameter_counts.counts import count
 from search_space.published.point import PublishedPoint
+from search_space.validity import check_on
 from studies.launch.execution import LaunchResult
 from trial_runner.requests import Reading, TrialRequest
 
@@ -33,6 +34,14 @@ def test_a_lora_of_the_sweep_has_the_largest_rank_that_fits(load, tmp_path, targ
     (rank,) = ranks
     larger = sweeps._lora_of(cell, targets, rank + 1, 2.0, found.edits[0].layers)
     assert count(found, cell.shape).stored <= cell.parameters < count(larger, cell.shape).stored
+
+
+@pytest.mark.parametrize(("targets", "rank"), [("q,k,v,o", 192), ("FFN", 576)])
+def test_no_rank_is_above_the_width_of_a_projection(load, tmp_path, targets, rank):
+    cell = replace(cell_of(load, tmp_path, "90%"), backbone=str(BACKBONE.parent / "smollm2_135m"))
+    found = load("rival_arms.sweeps").lora(cell, targets, 2.0)
+    assert {edit.form.width for edit in found.edits} == {rank}
+    check_on(found.edits, cell.shape)
 
 
 @pytest.mark.parametrize("backbone", ["roberta_base", "smollm2_135m", "flan_t5_small"])

@@ -13,6 +13,7 @@ from rival_arms.setting import ArmTrial, Cell, SearchResult
 from search_space.configuration import Configuration
 from search_space.dimensions import Activation, Heads, Port, Site
 from search_space.edit import Edit
+from search_space.edit_protocol import block_widths
 from search_space.forms import Bottleneck, LowRank, SoftmaxMemory
 from search_space.gates import Add, ConvexGate, FixedScale
 from search_space.layers import SIXTHS, AllLayers, LayerPattern, LayerRange, Layers
@@ -95,6 +96,8 @@ LORA_RATES = (2e-4, 2e-2)
 def lora(cell: Cell, targets: str, scale: float, most_layers: int | None = None) -> Configuration | None:
     """Return LoRA of the largest rank that fits the budget; None if rank 1 of one layer does not.
 
+    No rank is above the width of the narrowest projection, as of grouped keys and values.
+
     Args:
         targets: Key of `TARGETS`.
         most_layers: Number of layers from the last one; fewer where rank 1 does not fit so many. None for all.
@@ -102,9 +105,11 @@ def lora(cell: Cell, targets: str, scale: float, most_layers: int | None = None)
     layers = stack_depth(cell.shape)
     for first in range(layers - (most_layers or layers), layers):
         where = AllLayers() if first == 0 else LayerRange(first=first, last=layers - 1)
-        rank = cell.parameters // count(_lora_of(cell, targets, 1, scale, where), cell.shape).stored
+        least = _lora_of(cell, targets, 1, scale, where)
+        rank = cell.parameters // count(least, cell.shape).stored
         if rank:
-            return _lora_of(cell, targets, rank, scale, where)
+            widths = [width for edit in least.edits for width in block_widths(edit, cell.shape)]
+            return _lora_of(cell, targets, min(rank, *widths), scale, where)
     return None
 
 
