@@ -11,7 +11,7 @@ import pytest
 from search_space.backbones import shape_of
 from search_space.codec import configuration_to_json
 from search_space.space.random_draw import RandomTrial
-from search_space.space.space import SearchSpace
+from search_space.space.space import Candidate, SearchSpace
 from studies.score_evidence import Estimate
 from studies.search.candidates import new_trial
 from studies.search.initial_design import InitialDesign
@@ -69,6 +69,17 @@ def test_forests_predict_scores_from_structure(load):
         assert truth.predicted(candidate)[1] == pytest.approx(1 - truth.predicted(candidate)[0])
 
 
+@pytest.mark.parametrize(("end", "position"), [(0, -1), (1, 1)])
+def test_rates_are_placed_in_the_range_of_their_form(load, end, position):
+    features_of, space = load("table_arms.truth").features_of, SearchSpace(shape=SHAPE, budget=BUDGET)
+    for one in (drawn.configuration for drawn in DRAWN):
+        rates = [space.peak_lr_range(edits)[end] if edits else None for edits in (one.attention, one.ffn)]
+        found = features_of(Candidate.of(one, rates, SHAPE), SHAPE)
+        places = {side: found[f"{side}.position"] for side in ("attention", "ffn") if f"{side}.rate" in found}
+        assert places == pytest.approx(dict.fromkeys(places, position))
+        assert len(places) == sum(rate is not None for rate in rates)
+
+
 @pytest.mark.slow
 def test_noise_divides_residuals_between_structure_examples_and_trial(load):
     certain, noisy = truth_of(load), truth_of(load, of_seeds=50.0)
@@ -81,9 +92,9 @@ def test_noise_divides_residuals_between_structure_examples_and_trial(load):
     of_examples = truth_of(load, of_examples=50.0)  # all trials have it, and the true score has not
     (shared,) = {of_examples.measured(one, 7, trial)[0] for trial in "abcdef"}
     assert of_examples.expected(one, 7)[0] == of_examples.predicted(one)[0] != shared
-    drawn = [of_examples.measured(one, 7, "a")[0] - of_examples.expected(one, 7)[0] for one in DRAWN]
-    half = truth_of(load, of_examples=100 * np.std(drawn) / 2**0.5)
-    assert residuals_of(half) / residuals_of(certain) == pytest.approx(0.5**0.5, abs=0.15)
+    unexplained = (1 - certain.explained) * np.var([row["score"] for row in certain.table.rows])
+    half = truth_of(load, of_examples=100 * (unexplained / 2) ** 0.5)
+    assert residuals_of(half) / residuals_of(certain) == pytest.approx(0.5**0.5)
 
 
 def residuals_of(truth: Any) -> float:

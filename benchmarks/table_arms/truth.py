@@ -25,23 +25,29 @@ from search_space.backbones.shape import BackboneShape
 from search_space.codec import configuration_to_json
 from search_space.parameter_counts.counts import count_edits
 from search_space.space.layer_choice import stack_depth
+from search_space.space.options import SpaceOptions
+from search_space.space.rates import peak_lr_range
 from search_space.space.space import Candidate, SearchSpace
 from studies.history.noise import ScoreNoise
 from studies.records import TrialRecord
 from studies.search.initial_design import InitialDesign
 from studies.seeds import hashed_seed
-from studies.surrogate.features import SideStructure
+from studies.surrogate.features import SideStructure, unit_lr_of
 from table_arms.pruning import Table, candidate_of, score_noise
 from trial_runner.requests import Reading
 
 _TREES = 300
 _SMALLEST_LEAF = 2
 _RUNGS = 2
+_RANGES = SpaceOptions()
 _WORDS = ("form", "write", "read", "insertion", "heads", "gate", "activation")
 
 
 def features_of(candidate: Candidate, shape: BackboneShape) -> dict[str, float]:
-    """Return the features of a candidate by name; those that are 0 are left out."""
+    """Return the features of a candidate by name; those that are 0 are left out.
+
+    A rate is given as such and by its position in the range of its form, which makes rates of all forms comparable.
+    """
     rates = candidate.attention_learning_rate, candidate.ffn_learning_rate
     sides = candidate.configuration.attention, candidate.configuration.ffn
     found = {"parameters": math.log2(max(1, candidate.counts.stored))}
@@ -52,6 +58,7 @@ def features_of(candidate: Candidate, shape: BackboneShape) -> dict[str, float]:
         layers = {layer for edit in edits for layer in edit.layers.block_indices(stack_depth(shape))}
         found |= {
             f"{side}.rate": math.log(rate),
+            f"{side}.position": unit_lr_of(rate, *peak_lr_range(edits, shape, _RANGES)),
             f"{side}.parameters": math.log2(max(1, count_edits(edits, shape).stored)),
             f"{side}.scale": structure.scale,
             f"{side}.layers": len(layers),
